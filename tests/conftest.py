@@ -85,10 +85,13 @@ _UNTOLD = {("passed", "setup"), ("passed", "teardown")}
 _LONGEST_NAME = 200
 
 
+@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups next
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what starts other programs or is thorough, so that ``-m "not slow"`` leaves it out.
 
-    Where processes share the work, tests of programs go among the others: while they wait, those need a core.
+    Where processes share the work, tests of programs go among the others: while they wait, those need a core. Those
+    that share a program of their file or class are a group, so that it is started once; groups, which take long, begin
+    first.
     """
     kinds: dict[bool, list[pytest.Item]] = {True: [], False: []}
     is_windows = os.name != "posix" or config.pluginmanager.hasplugin("support.as_windows")
@@ -98,9 +101,26 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         kinds[starts_programs := not _SLOW.isdisjoint(item.path.parts)].append(item)
         if starts_programs or item.get_closest_marker("thorough") or GROUP.mark in item.iter_markers():
             item.add_marker("slow")
+        if starts_programs and not _is_grouped(item) and _shares_a_fixture(item):
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
     if hasattr(config, "workerinput"):
+        kinds[True].sort(key=_is_grouped, reverse=True)
         places = {item: place / len(some) for some in kinds.values() for place, item in enumerate(some)}
         items.sort(key=places.__getitem__)
+
+
+def _is_grouped(item: pytest.Item) -> bool:
+    return item.get_closest_marker("xdist_group") is not None
+
+
+def _shares_a_fixture(item: pytest.Item) -> bool:
+    """Whether a fixture of its file is made for all of a file or a class."""
+    file = item.nodeid.partition("::")[0]
+    fixtures = getattr(item, "_fixtureinfo", None)
+    return fixtures is not None and any(
+        each[-1].scope in ("module", "class") and each[-1].baseid.startswith(file)
+        for each in fixtures.name2fixturedefs.values()
+    )
 
 
 def _is_quick(config: pytest.Config) -> bool:

@@ -117,13 +117,16 @@ def findings_by_look(browser: Chrome, looks: Sequence[tuple[str, int]]) -> dict[
     return {look: own for look, own in found.items() if own}
 
 
+#: block pages without a form or a button of their own
+_ALIKE = set(Verdict) - {Verdict.BLOCKED, Verdict.WARNED}
 #: what opens a dialog, and the screen where it is
 DIALOGS = (("Home", "Internet off: Mia"), ("Rules", "Change: bedtime"))
 #: of each screen, the looks that axe-core sees it in: each look sees half of them
 _LOOKS = {screen: (LOOKS[place % 2 * 3], LOOKS[1 + place % 2]) for place, screen in enumerate(SCREENS)}
 
 
-@pytest.mark.parametrize("language", [pytest.param("ar", marks=pytest.mark.thorough), "en"])
+@pytest.mark.thorough
+@pytest.mark.parametrize("language", ["ar", "en"])
 def test_every_screen_of_who_is_signed_in(browser: Chrome, proxy: Proxy, language: str) -> None:
     Asker(proxy).ask(f"http://www.games.test/{language}", reason="Please")
     read_in(browser, language)
@@ -153,7 +156,7 @@ def test_the_page_of_who_is_not(browser: Chrome) -> None:
     assert findings_by_look(browser, READERS["en"]) == {}
 
 
-@pytest.mark.parametrize("device", ["firefox", "other"])
+@pytest.mark.parametrize("device", [pytest.param("firefox", marks=pytest.mark.thorough), "other"])
 def test_the_set_up_page(browser: Chrome, device: str) -> None:
     is_good = "return document.getElementById('test').className === 'good'"
     for language, looks in in_turn("en", "ar", "ja").items():
@@ -164,7 +167,9 @@ def test_the_set_up_page(browser: Chrome, device: str) -> None:
         assert findings_by_look(browser, looks) == {}, language
 
 
-@pytest.mark.parametrize("kind", list(Verdict))
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=pytest.mark.thorough if kind in _ALIKE else []) for kind in Verdict]
+)
 def test_the_block_page(browser: Chrome, tmp_path: Path, kind: Verdict) -> None:
     offered = Unblock("/unblock", "token", True, True, ("url", "host"), (15, 60), "wrong")
     explanation = Explanation(

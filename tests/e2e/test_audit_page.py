@@ -180,7 +180,7 @@ def test_the_page_asks_nobody_for_anything_and_complains_of_nothing(running: Chr
     assert [url for url in asked if url != page.as_uri() and not url.startswith("data:")] == []
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", [pytest.param("light", marks=pytest.mark.thorough), "dark"])
 def test_texts_have_contrast_and_narrow_screens_are_not_overrun(browser: Chrome, scheme: str) -> None:
     features = [{"name": "prefers-color-scheme", "value": scheme}]
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})

@@ -123,7 +123,7 @@ def over_http2(tmp_path: Path, policy: Path, way: Way) -> Iterator[Proxy]:
         yield proxy
 
 
-@pytest.fixture(params=["over_http1", "over_http2"])
+@pytest.fixture(params=["over_http1", pytest.param("over_http2", marks=pytest.mark.thorough)])
 def peer(request: pytest.FixtureRequest) -> Iterator[H2Peer]:
     """A client over HTTP/2, of either origin."""
     with h2_client(request.getfixturevalue(request.param)) as peer:

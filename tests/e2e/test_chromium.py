@@ -114,7 +114,7 @@ ASKED_PLAINLY = ASKED | {
 }
 
 
-@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize("scheme", [pytest.param("http", marks=pytest.mark.thorough), "https"])
 def test_chromium_tells_who_asks_and_what_for(browser: Chrome, origin: Origin, scheme: str) -> None:
     style = ("text/css", b"body { background: url(/drawn) }")
     origin.pages |= {"/news": ("text/html", ASKING), "/style": style}

@@ -103,6 +103,7 @@ class Asking:
             self.errors.append(error)
 
 
+@pytest.mark.thorough
 def test_a_long_list_is_replaced_while_requests_go_through(
     start: Start, tmp_path: Path, cache: Path, slow_python: SlowPython
 ) -> None:
@@ -220,6 +221,7 @@ class TestOptionAtRunTime:
         assert "Traceback" not in proxy.log.text()
 
 
+@pytest.mark.thorough
 def test_mitmdump_ends_while_a_list_is_compiled(start: Start, tmp_path: Path, slow_python: SlowPython) -> None:
     proxy = start(policy=simple_policy(tmp_path / "policy", "ads.test/"))
     slow_python.flag.touch()
@@ -233,6 +235,7 @@ def test_mitmdump_ends_while_a_list_is_compiled(start: Start, tmp_path: Path, sl
     assert "Traceback" not in proxy.log.text()
 
 
+@pytest.mark.thorough
 def test_a_policy_that_is_set_while_another_is_compiled_comes_into_force(
     start: Start, tmp_path: Path, slow_python: SlowPython
 ) -> None:

@@ -21,6 +21,8 @@ refuse-types: [application/zip]
 layers: [{name: lists, lists: [names.bw, bad.pw]}]
 """
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -56,7 +58,6 @@ def run(python: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([python, "-m", "hushlist", *arguments], capture_output=True, text=True, check=False)
 
 
-@pytest.mark.slow
 def test_it_brings_a_command_and_a_format(environment: Path, policy: Path) -> None:
     assert run(environment, "backwards", "ads.example", "a.b.c").stdout == "example.ads\nc.b.a\n"
     assert "write names from their end" in run(environment, "--help").stdout
@@ -65,7 +66,6 @@ def test_it_brings_a_command_and_a_format(environment: Path, policy: Path) -> No
     assert "names.bw:2" in run(environment, "explain", "--policy", str(policy), "http://blocked.test/").stdout
 
 
-@pytest.mark.slow
 def test_it_brings_a_matcher(environment: Path, policy: Path) -> None:
     urls = [f"http://a.test{path}" for path in ("/online-%70OKER/x", "/?poker", "/chess")]
     checked = run(environment, "check", "--policy", str(policy), *urls)
@@ -73,7 +73,6 @@ def test_it_brings_a_matcher(environment: Path, policy: Path) -> None:
     assert "bad.pw:1" in checked.stdout
 
 
-@pytest.mark.slow
 def test_it_is_in_no_policy_that_does_not_name_it(environment: Path, policy: Path) -> None:
     policy.write_text(POLICY.replace(", example", ""))
     checked = run(environment, "check", "--policy", str(policy), "http://blocked.test/")
@@ -81,7 +80,6 @@ def test_it_is_in_no_policy_that_does_not_name_it(environment: Path, policy: Pat
     assert re.search(r"policy\.yaml:3: .*refuse-types.*unknown key", checked.stderr)
 
 
-@pytest.mark.slow
 def test_it_ends_answers_in_a_real_proxy(environment: Path, policy: Path, origin: Origin) -> None:
     origin.pages |= {"/a.zip": ("application/zip", b"PK"), "/a.txt": ("text/plain", b"text")}
     with mitmdump(policy.parent, origin, policy=policy, command=[str(environment)]) as proxy, proxy.client() as client:

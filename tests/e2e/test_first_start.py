@@ -90,9 +90,8 @@ def test_a_person_who_edits_no_file_has_a_device_filtered_at_night(
 _ALL_DAY = (("from", "00:00"), ("until", "23:59"))
 
 
-@pytest.mark.parametrize(
-    "language", [pytest.param(one, marks=[] if one == "en" else pytest.mark.thorough) for one in READERS]
-)
+@pytest.mark.thorough
+@pytest.mark.parametrize("language", READERS)
 def test_each_screen_can_be_used_by_everybody(chrome: Chrome, proxy: Proxy, language: str) -> None:
     start = proxy.log.wait_for(r"open (http://\S+/start) on this machine")[1]
     with profile(chrome, None) as browser:

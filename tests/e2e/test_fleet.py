@@ -257,6 +257,7 @@ def test_a_worker_with_another_policy_is_named_by_command_page_and_metrics(
 
 
 @GROUP
+@pytest.mark.thorough
 def test_proxies_of_several_machines_are_known_by_their_database(
     tmp_path: Path, origin: Origin, database: PostgresAddress, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -29,7 +29,7 @@ from unit.tools.importing import test_pihole
 pytestmark = [pytest.mark.slow, pytest.mark.posix, pytest.mark.xdist_group("guides")]
 
 #: pages whose commands have tests of their own, and take longest
-LONG = {"examples/breakage.md", "rules/commands.md"}
+LONG = {"examples/README.md", "examples/breakage.md", "examples/moving.md", "examples/tablet.md", "rules/commands.md"}
 GUIDES = (
     *("README.md", "examples/README.md", "examples/breakage.md", "examples/moving.md", "examples/tablet.md"),
     *("rules/admin.md", "rules/commands.md", "rules/lists.md", "rules/safe-browsing.md"),

@@ -94,6 +94,7 @@ def test_after_a_restart_the_good_copy_is_still_known(start: Start, policy: Path
     assert blocks(proxy, "bad.test")
 
 
+@pytest.mark.thorough
 def test_two_proxies_that_share_a_cache(start: Start, policy: Path) -> None:
     proxies, bad = [start(policy=policy), start(policy=policy)], policy.with_name("bad.txt")
     for number in (190, 180, 170):

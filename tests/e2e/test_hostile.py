@@ -208,6 +208,7 @@ def test_what_an_origin_says_before_its_answer_is_not_the_answer(start: Callable
     assert (answer.status, answer.body, "link" in answer.headers) == (200, b"ok", False)
 
 
+@pytest.mark.thorough
 def test_nothing_more_is_decided_for_a_client_that_reads_no_answer(proxy: Proxy) -> None:
     number, last = 1000, request_head(b"http://ads.test/", b"ads.test")
     head = last.replace(b"Connection: close\r\n", b"")

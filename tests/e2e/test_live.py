@@ -99,6 +99,7 @@ def test_whoever_may_not_see_it_gets_what_is_blocked(
 
 
 @pytest.mark.skipif(why_not("curl") is not None, reason="there are no namespaces, or no curl")
+@pytest.mark.thorough
 def test_addresses_that_are_named_lock_out_no_machine_of_the_proxy_and_others_are_told_so(tmp_path: Path) -> None:
     write_list(tmp_path / "ads.yaml", "ads.test/")
     policy = write_policy(tmp_path, ["ads.yaml"], live={"clients": ["192.0.2.9"]})

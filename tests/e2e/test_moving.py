@@ -73,6 +73,7 @@ def test_what_is_imported_decides_as_before(start: Callable[..., Proxy], origin:
 
 @pytest.mark.skipif(not (BROWSER and DRIVER), reason="no Chromium, or no chromedriver")
 @pytest.mark.xdist_group("chromium")
+@pytest.mark.thorough
 def test_a_person_browses_with_it(start: Callable[..., Proxy], origin: Origin, policy: Path, chrome: Chrome) -> None:
     origin.pages["/"] = ("text/html", b"<!doctype html><title>Home</title><p>Welcome")
     with profile(chrome, start(policy=policy)) as browser:

@@ -91,7 +91,7 @@ def proxy(tmp_path: Path, exam: Exam) -> Iterator[Proxy]:
         yield running
 
 
-@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize("scheme", [pytest.param("http", marks=pytest.mark.thorough), "https"])
 def test_the_page_is_whole_and_nothing_else_is_open(proxy: Proxy, exam: Exam, tmp_path: Path, scheme: str) -> None:
     with chromium(proxy, tmp_path / "browser") as browser:
         browser.get(f"{scheme}://exam.test/")

@@ -21,7 +21,10 @@ KEPT = b"GET http://good.test/ HTTP/1.1\r\nHost: good.test\r\n\r\n"
 
 @pytest.mark.parametrize(
     ("most", "clients", "hosts"),
-    [pytest.param(512, 512, 0, id="to the proxy"), pytest.param(256, 10, 32, id="to servers")],
+    [
+        pytest.param(512, 512, 0, id="to the proxy"),
+        pytest.param(256, 10, 32, id="to servers", marks=pytest.mark.thorough),
+    ],
 )
 def test_the_client_with_the_most_connections_loses_some(
     start: Callable[..., Proxy], tmp_path: Path, origin: Origin, most: int, clients: int, hosts: int

@@ -26,7 +26,7 @@ from hushlist.extensions.unblock import default_path
 from hushlist.extensions.unblock.overrides import Overrides
 
 pytestmark = [
-    pytest.mark.xdist_group("chromium"),
+    pytest.mark.xdist_group("chromium, the page"),
     pytest.mark.skipif(not BROWSER or not DRIVER, reason="there is no Chromium with chromedriver on PATH"),
 ]
 SCREENS = {
@@ -241,6 +241,7 @@ def test_every_screen_has_an_address_and_room_and_back_works(browser: Chrome, fa
     assert [entry for entry in browser.get_log("browser") if HOST in entry["message"]] == []
 
 
+@pytest.mark.thorough
 def test_a_device_has_its_name_wherever_its_address_would_stand(browser: Chrome, family: Proxy) -> None:
     get_as(family, "Leo", "http://www.games.test/")
     sign_in(browser)
@@ -379,6 +380,7 @@ def test_what_is_pressed_stays_until_it_is_released(browser: Chrome, family: Pro
     wait_until(browser, lambda one: not one.execute_script(is_there))
 
 
+@pytest.mark.thorough
 def test_names_of_devices_are_read_once_for_many_screens_and_again_after_a_change(
     browser: Chrome, family: Proxy
 ) -> None:
@@ -531,6 +533,7 @@ def test_a_schedule_is_drawn_moved_by_hand_and_by_keys_and_undone(browser: Chrom
     wait_until(browser, lambda one: "Change: bedtime" in one.page_source)
 
 
+@pytest.mark.thorough
 def test_a_new_schedule_is_for_whom_it_says_at_once(browser: Chrome, family: Proxy, folder: Path) -> None:
     before = (folder / "policy.yaml").read_text()
     sign_in(browser, screen="rules")
@@ -587,6 +590,7 @@ def test_a_teacher_sees_a_class_opens_a_site_for_all_of_it_and_prints_codes(brow
     undo(browser)
 
 
+@pytest.mark.thorough
 def test_a_subject_of_the_catalogue_is_chosen_for_one_child(browser: Chrome, family: Proxy, folder: Path) -> None:
     before = (folder / "policy.yaml").read_text()
     sign_in(browser, screen="lists")
@@ -601,6 +605,7 @@ def test_a_subject_of_the_catalogue_is_chosen_for_one_child(browser: Chrome, fam
     assert (folder / "policy.yaml").read_text() == before
 
 
+@pytest.mark.thorough
 def test_a_tile_of_a_service_says_and_changes_what_is_done_with_it_for_whom(
     browser: Chrome, family: Proxy, folder: Path
 ) -> None:
@@ -654,7 +659,13 @@ def test_everything_is_done_without_a_mouse(browser: Chrome, family: Proxy) -> N
     keyboard.wait_for_focus("Activity")
 
 
-@pytest.mark.parametrize("screen", ["people/group%3AMia", "class/group%3AMia", "alerts", "lists", "settings/groups"])
+@pytest.mark.parametrize(
+    "screen",
+    [
+        *("class/group%3AMia", "alerts"),
+        *(pytest.param(one, marks=pytest.mark.thorough) for one in ("people/group%3AMia", "lists", "settings/groups")),
+    ],
+)
 def test_the_tab_key_reaches_all_of_a_screen_in_its_order(browser: Chrome, family: Proxy, screen: str) -> None:
     get_as(family, "Mia", "http://www.games.test/")
     sign_in(browser, screen=screen)
@@ -725,6 +736,7 @@ def test_a_field_that_has_the_focus_keeps_it_where_a_screen_is_drawn_anew(browse
     wait_until(browser, lambda one: one.switch_to.active_element == one.find_element(By.NAME, "site"))
 
 
+@pytest.mark.thorough
 def test_an_arrow_key_in_a_choice_does_nothing_by_itself(browser: Chrome, family: Proxy, folder: Path) -> None:
     before = (folder / "policy.yaml").read_text()
     keyboard = Keyboard(browser)
@@ -759,6 +771,7 @@ def test_an_arrow_key_in_a_choice_does_nothing_by_itself(browser: Chrome, family
         wait_until(browser, lambda one, words=words: words in one.current_url, words)
 
 
+@pytest.mark.thorough
 def test_a_class_and_alerts_are_looked_after_without_a_mouse(browser: Chrome, family: Proxy) -> None:
     get_as(family, "Leo", "http://www.games.test/")
     keyboard = Keyboard(browser)

@@ -85,6 +85,7 @@ def test_a_new_version_is_switched_to_once(update: Update, repository: Path, pla
 
 
 @needs_programs
+@pytest.mark.thorough
 def test_old_versions_go(update: Update, repository: Path, place: Path) -> None:
     made = [
         commit(repository, lists__games_yaml=f"rules: [games{number}.test]\n") for number in range(3) if not update()[0]

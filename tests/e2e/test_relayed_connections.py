@@ -84,7 +84,10 @@ def large(origin: Origin) -> str:
     return "/large"
 
 
-@pytest.mark.parametrize("host", ["video.test", "www.video.test", "video.bank.test"])
+@pytest.mark.parametrize(
+    "host",
+    ["video.test", *(pytest.param(one, marks=pytest.mark.thorough) for one in ("www.video.test", "video.bank.test"))],
+)
 def test_a_download_ends_when_a_schedule_begins_and_another_goes_on(
     start: Callable[..., Proxy], tmp_path: Path, large: str, host: str
 ) -> None:

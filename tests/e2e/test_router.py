@@ -165,7 +165,7 @@ def test_names_are_the_filter_s_whoever_is_asked(network: Network, server: str) 
     assert network.resolver.questions[before:] == [(b"good.test", A)]
 
 
-@pytest.mark.parametrize("server", ["203.0.113.99", "2001:db8:8::8"])
+@pytest.mark.parametrize("server", ["203.0.113.99", pytest.param("2001:db8:8::8", marks=pytest.mark.thorough)])
 def test_no_look_up_is_lost_when_a_port_is_used_again(network: Network, server: str) -> None:
     with network.device.inside():
         assert lost_when_ports_are_used_again(Client(server), network.log, range(20000, 20100)) == 0
@@ -213,6 +213,7 @@ def refused_datagram(address: str, port: int) -> None:
 
 
 @pytest.mark.skipif(BROWSER is None, reason="Chromium is not installed")
+@pytest.mark.thorough
 def test_a_browser_that_knows_of_no_proxy_is_filtered(network: Network, tmp_path: Path) -> None:
     (tmp_path / "resolv.conf").write_text("nameserver 203.0.113.99\n", encoding="ascii")
     network.device.place(tmp_path / "resolv.conf", "/etc/resolv.conf")

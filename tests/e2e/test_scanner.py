@@ -223,7 +223,8 @@ def test_a_scan_ends_with_its_client_and_leaves_its_turn(tmp_path: Path, origin:
     assert [arrival.method for arrival in arrivals.requests] == ["GET"] * 4
 
 
-@pytest.mark.parametrize("scheme", [pytest.param("http", marks=pytest.mark.thorough), "https"])
+@pytest.mark.thorough
+@pytest.mark.parametrize("scheme", ["http", "https"])
 def test_a_browser_shows_the_page_and_then_saves_the_file(tmp_path: Path, origin: Origin, scheme: str) -> None:
     origin.pages |= {"/slow.bin": ("application/x", b"slow text " * 5_000)}
     saved = tmp_path / "saved"

@@ -68,7 +68,11 @@ def test_no_octet_of_a_form_that_is_blocked_reaches_the_engine(
 @pytest.mark.skipif(not BROWSER or not DRIVER, reason="there is no Chromium with its ChromeDriver on PATH")
 @pytest.mark.xdist_group("chromium")
 @pytest.mark.parametrize(
-    ("site", "action", "method"), [(QUERY, b"/search", b"get"), (FORM, b"/sp/search", b"post")], ids=["query", "form"]
+    ("site", "action", "method"),
+    [
+        pytest.param(QUERY, b"/search", b"get", id="query"),
+        pytest.param(FORM, b"/sp/search", b"post", id="form", marks=pytest.mark.thorough),
+    ],
 )
 def test_somebody_types_it_into_a_browser(
     searching: Proxy, chrome: Chrome, origin: Origin, site: str, action: bytes, method: bytes
@@ -113,6 +117,7 @@ def mailbox() -> Iterator[tuple[int, list[Mail]]]:
 
 @pytest.mark.skipif(not BROWSER or not DRIVER, reason="there is no Chromium with its ChromeDriver on PATH")
 @pytest.mark.xdist_group("chromium")
+@pytest.mark.thorough
 def test_what_somebody_types_is_one_mail_at_once_and_one_more_until_somebody_has_seen_it(
     tmp_path: Path, chrome: Chrome, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -47,7 +47,7 @@ def exec_start(unit: str) -> list[str]:
 
 
 @pytest.mark.usefixtures("policy")
-@pytest.mark.parametrize("kind", ["hushlist.service", "container"])
+@pytest.mark.parametrize("kind", ["hushlist.service", pytest.param("container", marks=pytest.mark.thorough)])
 def test_the_filter_starts_is_healthy_and_stops(tmp_path: Path, kind: str) -> None:
     is_container = kind == "container"
     words = container_command("ENTRYPOINT") + container_command("CMD") if is_container else exec_start(kind)

@@ -114,6 +114,7 @@ def test_a_teacher_sees_and_does_what_is_the_class_s_alone(browser: Chrome, fami
 
 @pytest.mark.usefixtures("phone")
 @pytest.mark.skipif(AXE is None, reason="axe-core is not there: axe-core-python brings it")
+@pytest.mark.thorough
 def test_a_teacher_of_several_classes_goes_from_each_to_the_other(browser: Chrome, family: Proxy) -> None:
     ask_as(family, "Leo", "http://www.games.test/", "Leo wants to play")
     forget(browser)

@@ -58,8 +58,8 @@ def _linger(connection: socket.socket) -> None:
 
 #: those of one origin share its proxies
 ORIGINS = [
-    pytest.param(is_stubborn, id=name, marks=pytest.mark.xdist_group(f"{name} origin"))
-    for name, is_stubborn in (("obeying", False), ("stubborn", True))
+    pytest.param(False, id="obeying", marks=[pytest.mark.thorough, pytest.mark.xdist_group("obeying origin")]),
+    pytest.param(True, id="stubborn", marks=pytest.mark.xdist_group("stubborn origin")),
 ]
 
 

@@ -36,6 +36,7 @@ def walk(folder: Path, pages: list[LabelledPage], capsys: pytest.CaptureFixture[
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_the_rule_that_breaks_a_page_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     wanted = {"text_by_script", "consent_stays", ""}
     pages = {page.breakage: page for page in labelled_pages(Part.TUNED) if page.breakage in wanted}

@@ -59,6 +59,7 @@ LONG = 15 << 20
 
 
 @pytest.mark.parametrize("scheme", ["ws", "wss"])
+@pytest.mark.thorough
 def test_a_long_message_passes_and_costs_some_times_its_length(start: Callable[..., Proxy], scheme: str) -> None:
     proxy = start()
     assert echo(proxy, f"{scheme}://good.test/", b"a") == b"a"

@@ -156,7 +156,7 @@ def test_names_are_decided_whoever_is_asked(network: Tunnelled, server: str) -> 
         assert ask_udp(53, query((b"good.test", A)), NAMESERVER).answers
 
 
-@pytest.mark.parametrize("server", ["10.0.0.53", NAMESERVER])
+@pytest.mark.parametrize("server", ["10.0.0.53", pytest.param(NAMESERVER, marks=pytest.mark.thorough)])
 def test_no_look_up_is_lost_when_a_port_is_used_again(network: Tunnelled, server: str) -> None:
     with network.device.inside():
         assert lost_when_ports_are_used_again(Client(server), network.log, range(20000, 20100)) == 0
@@ -342,7 +342,9 @@ def test_nobody_in_the_tunnel_is_the_machine_of_the_proxy(network: Tunnelled) ->
 # -- the end of the proxy ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("number", "latest"), [(signal.SIGINT, 5.0), (signal.SIGTERM, 15.0)])
+@pytest.mark.parametrize(
+    ("number", "latest"), [(signal.SIGINT, 5.0), pytest.param(signal.SIGTERM, 15.0, marks=pytest.mark.thorough)]
+)
 def test_what_is_open_is_told_the_end_of_the_proxy(tmp_path: Path, number: int, latest: float) -> None:
     """Whoever downloads would wait on else: a new proxy does not know the tunnel of the old one."""
     with tunnelled(tmp_path) as network:
@@ -364,6 +366,7 @@ def test_what_is_open_is_told_the_end_of_the_proxy(tmp_path: Path, number: int, 
                 assert time.monotonic() - begun < latest
 
 
+@pytest.mark.thorough
 def test_a_tunnel_that_the_machine_ends_itself_outlives_the_proxy(tmp_path: Path) -> None:
     """As rules/devices.md describes it: the router's own WireGuard, and behind it what examples/router does."""
     write_list(tmp_path / "rules.yaml", "ads.test")

@@ -37,14 +37,6 @@ def lab(tmp_path_factory: pytest.TempPathFactory, origin: Origin) -> Iterator[Wo
         yield lab
 
 
-def test_all_workers_end_with_the_command(tmp_path: Path, origin: Origin) -> None:
-    with WorkersLab(tmp_path / "lab", origin).running() as lab:
-        processes = children(lab.proxy)
-        end_cleanly(lab.proxy, signal.SIGTERM)
-    assert len(processes) == 2
-    assert not [number for number in processes if Path(f"/proc/{number}").exists()]
-
-
 # -- what is exact, although each request may come to another worker ---------------------------------------------------
 
 
@@ -65,6 +57,7 @@ def at(proxy: Proxy, **later: float) -> None:
         told.add(proxy.get(f"http://clock.test/?at={moment}").headers["process"])
 
 
+@pytest.mark.thorough
 def test_a_quota_is_exact(tmp_path: Path, origin: Origin) -> None:
     with two(tmp_path, origin, policy_of(tmp_path / "policy", 4), "clock.py") as proxy:
         for minute in range(4):
@@ -76,6 +69,7 @@ def test_a_quota_is_exact(tmp_path: Path, origin: Origin) -> None:
         assert {proxy.get("http://game.test/").status_code for _ in range(12)} == {403}
 
 
+@pytest.mark.thorough
 def test_a_grant_holds_with_the_next_request_and_wrong_tries_are_counted_once(tmp_path: Path, origin: Origin) -> None:
     with prepared(tmp_path) as folder, two(folder, origin, folder / "policy.yaml", "calling.py") as proxy:
         for number in range(5):
@@ -118,6 +112,15 @@ def test_metrics_and_the_live_page_are_of_all(lab: WorkersLab) -> None:
     assert page_data(proxy)["counts"]["total"] == second["counts"]["total"]
 
 
+def test_all_workers_end_with_the_command(lab: WorkersLab) -> None:
+    """Behind the tests that share them."""
+    processes = children(lab.proxy)
+    end_cleanly(lab.proxy, signal.SIGTERM)
+    assert len(processes) == 2
+    assert not [number for number in processes if Path(f"/proc/{number}").exists()]
+
+
+@pytest.mark.thorough
 def test_what_cannot_be_shared_ends_the_start(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "hushlist", "proxy", "--workers", "2", "--", "--mode"]
     for mode in ("dns@127.0.0.1:0", "wireguard@127.0.0.1:0"):
@@ -126,6 +129,7 @@ def test_what_cannot_be_shared_ends_the_start(tmp_path: Path) -> None:
         assert f"{mode}: several workers cannot share this mode" in done.stdout + done.stderr
 
 
+@pytest.mark.thorough
 def test_a_policy_with_a_mistake_ends_the_start(tmp_path: Path) -> None:
     (tmp_path / "policy.yaml").write_text("layers: none\n", encoding="utf-8")
     command = [sys.executable, "-m", "hushlist", "proxy", "--workers", "2", "--", "--listen-port", "0"]

@@ -91,7 +91,13 @@ def relaying(folder: Path, origin: Origin) -> Iterator[Proxy]:
     scope="module",
     params=[
         pytest.param(_chromium, marks=pytest.mark.skipif(not (BROWSER and DRIVER), reason="there is no Chromium")),
-        pytest.param(_firefox, marks=pytest.mark.skipif(not (FIREFOX and CERTUTIL), reason="there is no Firefox")),
+        pytest.param(
+            _firefox,
+            marks=[
+                pytest.mark.thorough,
+                pytest.mark.skipif(not (FIREFOX and CERTUTIL), reason="there is no Firefox"),
+            ],
+        ),
     ],
 )
 def browser(

@@ -101,6 +101,7 @@ def texts(length: int) -> list[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_each_is_done_in_time_with_whatever_is_long() -> None:
     """By an eighth of a text: what is done with it in ``LIMIT / TIMES**2`` is quick even if it takes quadratic time."""
     used = uses()

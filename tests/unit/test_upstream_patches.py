@@ -43,6 +43,7 @@ except TypeError:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("patch"), reason="there is no patch")
+@pytest.mark.thorough
 def test_each_patch_fits_and_mitmproxy_works_with_all_of_them(tmp_path: Path) -> None:
     assert len(PATCHES) == 3
     installed = Path(mitmproxy.__file__).parent

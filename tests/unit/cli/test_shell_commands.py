@@ -123,7 +123,7 @@ def test_there_is_a_page_for_each_command(run: Run, tmp_path: Path, monkeypatch:
 @pytest.mark.parametrize(
     "command",
     [
-        pytest.param(["groff", "-man", "-Tutf8", "-ww", "-z"], marks=needs["groff"]),
+        pytest.param(["groff", "-man", "-Tutf8", "-ww", "-z"], marks=[needs["groff"], pytest.mark.thorough]),
         pytest.param(["mandoc", "-Tlint", "-W", "warning"], marks=needs["mandoc"]),
     ],
 )

@@ -367,7 +367,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=pytest.mark.thorough)])
 def test_several_processes_give_the_same_index_as_one(
     method: str, compiled: Callable[..., Compiled], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -113,7 +113,7 @@ def said(compiled: Compiled) -> tuple[object, ...]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.thorough)])
 def test_after_any_edits_all_is_found_and_told_as_if_all_lines_had_been_read(folder: Folder, seed: int) -> None:
     numbers, index, updated = random.Random(seed), folder.compile().index, 0
     for _ in range(8):

@@ -64,6 +64,7 @@ def sha1(text: bytes) -> str:
 @pytest.mark.slow
 @each_row("part", [b"a", b"%2e%2e/", b"%25%32%66", b"a\\%c0%af;", b"/", b"?&"])
 @each_row("unparsable", [Action.BLOCK, Action.PASS])
+@pytest.mark.thorough
 def test_a_target_that_is_too_long_is_decided_by_its_length(part: bytes, unparsable: Action) -> None:
     engine = engine_of("rules: [bad.example, path.example/secret/]", unparsable=unparsable)
     target = b"/" + part * ((4 << 20) // len(part))
@@ -923,6 +924,7 @@ def engine_and_reads(rules: Iterable[Rule]) -> tuple[Engine, list[int]]:
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_a_host_with_100_000_paths_costs_no_more_than_one_with_one() -> None:
     rules = [Rule(Expression(b"h.example/%d" % number), TERMS, number) for number in range(1, 100_001)]
     costs = []

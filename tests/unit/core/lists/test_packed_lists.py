@@ -67,6 +67,7 @@ def test_the_name_behind_the_packing_tells_the_format() -> None:
 
 @pytest.mark.slow
 @each_row("ending", PACKINGS)
+@pytest.mark.thorough
 def test_what_is_much_longer_than_its_packing_is_an_error(tmp_path: Path, ending: str) -> None:
     bomb = PACKINGS[ending](b"\n" * (40 << 20))
     [why] = compile_file(tmp_path, f"ads.hosts{ending}", bomb)[1]

@@ -64,6 +64,7 @@ def test_it_is_passed_through_on_its_ports_alone(need: str, host: bytes, port: i
 
 @pytest.mark.slow
 @each_row("host", LARGE)
+@pytest.mark.thorough
 def test_a_large_server_is_not(host: str) -> None:
     passed, _ = read("household")
     assert not [port for port in range(1, 65536) if passed.covers_at(host.encode(), port)]

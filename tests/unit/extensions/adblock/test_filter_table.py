@@ -121,6 +121,7 @@ _NAMES = "|".join(f"x{number}.example" for number in range(600))
 @pytest.mark.parametrize(("text", "number"), [("w{}x^ads$image,domain=~d{}.example", 16_000),
                                               (f"/w{{}}x/ads$image,domain=d{{}}.example|{_NAMES}", 400)],
                          ids=["many", "long"])  # fmt: skip
+@pytest.mark.thorough
 def test_a_list_can_make_a_request_take_only_so_long(text: str, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
 

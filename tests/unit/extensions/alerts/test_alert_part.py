@@ -336,6 +336,7 @@ def test_a_mail_arrives_by_a_real_server_and_so_do_the_messages_of_bots(
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_a_week_of_a_school_is_told_once_within_the_time_outside_quiet_hours_and_nothing_is_lost(
     hushlist: Hushlist, begin: Begin, sent_notices: list[Notice], clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -89,6 +89,7 @@ def _gzip() -> bytes:
         (lambda: gzip.compress(_overlapping_zip()), "gzip", "", _MANY),
     ],
 )
+@pytest.mark.thorough
 def test_a_bomb_takes_no_more_than_its_bounds_and_something_is_said_of_it(
     bomb: Callable[[], bytes], codings: str, scanned: str, unseen: str
 ) -> None:

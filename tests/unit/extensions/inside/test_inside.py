@@ -584,6 +584,7 @@ def test_more_than_three_in_each_other_or_eight_at_all_are_blocked(blocking: Eng
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_long_targets_take_little_time(blocking: Engine, tmp_path: Path) -> None:
     everywhere = engine_for(tmp_path, ["blocked.example"], inside="any")
     ends = (

@@ -68,6 +68,7 @@ def references(address: PostgresAddress) -> list[object]:
 
 @settings(deadline=None, max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(_RECORDS, min_size=1, max_size=15), _FILTERS, st.integers(1, 6))
+@pytest.mark.thorough
 def test_postgresql_and_sqlite_answer_alike(
     tmp_path_factory: pytest.TempPathFactory,
     postgres: Server,

@@ -147,6 +147,7 @@ def test_files_that_cannot_be_used_are_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_pieces_and_processes_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     old = "".join(f"h{number % 701}.example/{number}/\n" for number in range(5_000))
     # Some are gone, those of one host are covered by it, every eleventh is for a part of what it was for.

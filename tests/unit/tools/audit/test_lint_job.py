@@ -270,6 +270,7 @@ def test_a_file_that_is_gone_is_an_error(files: Files) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_a_real_list_is_counted_as_its_own_lines_say(files: Files) -> None:
     path = SHARED / "data" / "hosts" / "anudeepND-adservers.hosts"
     if not path.exists():

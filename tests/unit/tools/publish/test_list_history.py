@@ -77,6 +77,7 @@ def test_a_hundred_versions_are_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_changes_longer_than_the_list_are_forgotten(tmp_path: Path) -> None:
     draw = random.Random(1)
     history = ListHistory(tmp_path / "history", 1)

@@ -201,6 +201,7 @@ def test_updates_of_callers_are_made_in_turn(tmp_path: Path, monkeypatch: pytest
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_who_does_not_take_an_answer_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(list_server, "SENDING", 0.2)
     monkeypatch.setattr(list_server, "MOST_UPDATES", 1)

@@ -132,6 +132,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_processes_that_are_started_anew_count_the_same(engine: Engine, sources: list[str], tmp_path: Path) -> None:
     script = tmp_path / "spawned.py"
     script.write_text(_SPAWNED)
