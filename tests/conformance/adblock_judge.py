@@ -36,7 +36,7 @@ FOLDER = SHARED / "data" / "adblock"
 _ANOTHER_SITE = b"https://page.example/"
 
 
-class Asked(NamedTuple):
+class BrowserRequest(NamedTuple):
     """A request as a browser sends it."""
 
     url: str
@@ -44,14 +44,14 @@ class Asked(NamedTuple):
     kind: str
 
     @property
-    def told(self) -> StatedContext:
+    def context(self) -> StatedContext:
         return StatedContext(self.page.encode(), self.kind, b"GET")
 
 
 @cache
-def recorded() -> tuple[list[Asked], int]:
+def recorded() -> tuple[list[BrowserRequest], int]:
     """Every request once; those first, and as many as said, whose page and type were recorded."""
-    found: dict[Asked, bool] = {}
+    found: dict[BrowserRequest, bool] = {}
     for record in _records():
         try:
             request = request_of(record.request)  # type: ignore[arg-type]
@@ -61,23 +61,23 @@ def recorded() -> tuple[list[Asked], int]:
         if request.scheme not in WEB:
             continue
         url = request.url_by(host)
-        kind, page = record.told.kind, record.page if record.page and host_of_page(record.page) else None
+        kind, page = record.context.kind, record.page if record.page and host_of_page(record.page) else None
         is_known = bool(kind) and (page is not None or kind == "document")
         kind = kind or context_of(request, host).kind or "other"
         page = url if kind == "document" else page or _ANOTHER_SITE
-        asked = Asked(url.decode("ascii", "replace"), page.decode("utf-8", "replace"), kind)
-        found[asked] = found.get(asked, False) or is_known
-    known = [asked for asked, is_known in found.items() if is_known]
-    return known + [asked for asked, is_known in found.items() if not is_known], len(known)
+        browser_request = BrowserRequest(url.decode("ascii", "replace"), page.decode("utf-8", "replace"), kind)
+        found[browser_request] = found.get(browser_request, False) or is_known
+    known = [browser_request for browser_request, is_known in found.items() if is_known]
+    return known + [browser_request for browser_request, is_known in found.items() if not is_known], len(known)
 
 
 def _records() -> Iterator[RecordedRequest]:
     data = SHARED / "data"
     with gzip.open(data / "requests" / "requests.tsv.gz") as lines:
-        yield from (own for own in read_lines(lines, "tsv", read_request) if isinstance(own, RecordedRequest))  # type: ignore[arg-type]
+        yield from (ours for ours in read_lines(lines, "tsv", read_request) if isinstance(ours, RecordedRequest))  # type: ignore[arg-type]
     for path in sorted((data / "har").glob("*.har")):
         with path.open("rb") as stream:
-            yield from (own for own in read_har(stream, path.name) if isinstance(own, RecordedRequest))
+            yield from (ours for ours in read_har(stream, path.name) if isinstance(ours, RecordedRequest))
 
 
 # -- the two --------------------------------------------------------------------------------------------------------
@@ -104,34 +104,38 @@ class Judge:
             filters.add_filter_list(text)
         self._check = adblock.Engine(filters, False).check_network_urls
 
-    def __call__(self, asked: Asked) -> tuple[bool, str]:
+    def __call__(self, browser_request: BrowserRequest) -> tuple[bool, str]:
         """Whether it blocks a request, and the filter that does, or else the exception that keeps it from that."""
-        said = self._check(asked.url.replace("http", "ws", asked.kind == "websocket"), asked.page, asked.kind)
+        said = self._check(
+            browser_request.url.replace("http", "ws", browser_request.kind == "websocket"),
+            browser_request.page,
+            browser_request.kind,
+        )
         return said.matched, said.filter or said.exception or ""
 
 
 class Difference(NamedTuple):
     """A request that only one of the two blocks."""
 
-    asked: Asked
+    browser_request: BrowserRequest
     decision: Decision
     is_blocked: bool
     #: the filter by which we decide; and that of adblock-rust
-    own: str
+    ours: str
     theirs: str
     #: whether adblock-rust would block the same without escapes
     is_blocked_unescaped: bool
 
 
-def compare(engine: Engine, judge: Judge, asked: Asked) -> tuple[bool, bool, Difference | None]:
+def compare(engine: Engine, judge: Judge, browser_request: BrowserRequest) -> tuple[bool, bool, Difference | None]:
     """Whether adblock-rust blocks it, and whether we do."""
-    decision = engine.decide_url(asked.url.encode(), context=asked.told)
-    is_blocked, (is_blocked_there, theirs) = decision.action is Action.BLOCK, judge(asked)
+    decision = engine.decide_url(browser_request.url.encode(), context=browser_request.context)
+    is_blocked, (is_blocked_there, theirs) = decision.action is Action.BLOCK, judge(browser_request)
     if is_blocked == is_blocked_there:
         return is_blocked_there, is_blocked, None
-    own = "" if decision.winner is None else str(decision.winner.rule.pattern)
-    unescaped, _ = judge(asked._replace(url=unquote(asked.url)))
-    return is_blocked_there, is_blocked, Difference(asked, decision, is_blocked, own, theirs, unescaped)
+    ours = "" if decision.winner is None else str(decision.winner.rule.pattern)
+    unescaped, _ = judge(browser_request._replace(url=unquote(browser_request.url)))
+    return is_blocked_there, is_blocked, Difference(browser_request, decision, is_blocked, ours, theirs, unescaped)
 
 
 # -- classes --------------------------------------------------------------------------------------------------------
@@ -142,7 +146,7 @@ _MOST_TOKENS = 127
 
 
 def _begins_with_an_escape(one: Difference) -> bool:
-    return one.is_blocked and re.match(r"(?i)[*]*%[0-9a-f]{2}\w", one.own) is not None
+    return one.is_blocked and re.match(r"(?i)[*]*%[0-9a-f]{2}\w", one.ours) is not None
 
 
 #: classes by their names in README.md
@@ -150,7 +154,7 @@ CLASSES: dict[str, Callable[[Difference], bool]] = {
     "the pattern begins with an escape": _begins_with_an_escape,
     "a part that the URL has in escapes": lambda one: one.is_blocked and one.is_blocked_unescaped,
     "the URL has more words than adblock-rust looks at": lambda one: (
-        one.is_blocked and len(_TOKENS.findall(one.asked.url)) > _MOST_TOKENS
+        one.is_blocked and len(_TOKENS.findall(one.browser_request.url)) > _MOST_TOKENS
     ),
 }
 

@@ -16,7 +16,7 @@ from conformance.adblock_judge import (
     CLASSES,
     FOLDER,
     LISTS,
-    Asked,
+    BrowserRequest,
     Difference,
     Judge,
     class_of,
@@ -167,7 +167,7 @@ def test_random_filters_decide_as_in_the_browser(seed: int, tmp_path: Path) -> N
     kinds = [kind for kind in KINDS if kind != "document" or "@@" not in text]
     for _ in range(150):
         kind, url = random.choice(kinds), random_url(random)
-        asked = Asked(url, url if kind == "document" else random_url(random), kind)
+        asked = BrowserRequest(url, url if kind == "document" else random_url(random), kind)
         assert compare(engine, judge, asked)[2] is None, text
 
 
@@ -187,8 +187,8 @@ def test_an_option_that_adblock_rust_does_not_know_narrows_what_it_blocks(
     judge = Judge(f"[Adblock Plus 2.0]\n{pattern}{'$' * bool(known)}{','.join(known)}")
     for _ in range(20):
         kind = random.choice([kind for kind in KINDS if kind != "document"])
-        asked = Asked(random_url(random), random_url(random), kind)
-        request = request_of(asked.url.replace("http", "ws", kind == "websocket"), asked.told)
+        asked = BrowserRequest(random_url(random), random_url(random), kind)
+        request = request_of(asked.url.replace("http", "ws", kind == "websocket"), asked.context)
         host = request.hosts[0]
         is_below = any(host == name.encode() or host.endswith(f".{name}".encode()) for name in hosts)
         expected = judge(asked)[0] and {"to": is_below, "denyallow": not is_below}.get(option, True)
@@ -200,25 +200,33 @@ def test_an_option_that_adblock_rust_does_not_know_narrows_what_it_blocks(
 _PAGE = "https://page.example/"
 #: a row of README.md -> a filter, a request, and whether we block it; adblock-rust does the opposite
 READINGS = {
-    "`www.` at the beginning of a host": ("||www.a.com^", Asked("https://a.com/x", _PAGE, "image"), False),
+    "`www.` at the beginning of a host": ("||www.a.com^", BrowserRequest("https://a.com/x", _PAGE, "image"), False),
     "`match-case` without a regular expression": (
         "banner$match-case",
-        Asked("https://a.com/BANNER", _PAGE, "image"),
+        BrowserRequest("https://a.com/BANNER", _PAGE, "image"),
         False,
     ),
-    "an end behind a host": ("||a.com|", Asked("https://a.com/x", _PAGE, "image"), False),
-    "a port behind a host": ("||a.com:8080", Asked("https://a.com:8080/x", _PAGE, "image"), True),
-    "`^` at the end of the address, behind an escape": ("%2f^", Asked("https://a.com/ad%2f", _PAGE, "image"), True),
-    "an exception for a host with types, and a document": (
-        "||a.com^\n@@||a.com^$image",
-        Asked("https://a.com/", "https://a.com/", "document"),
+    "an end behind a host": ("||a.com|", BrowserRequest("https://a.com/x", _PAGE, "image"), False),
+    "a port behind a host": ("||a.com:8080", BrowserRequest("https://a.com:8080/x", _PAGE, "image"), True),
+    "`^` at the end of the address, behind an escape": (
+        "%2f^",
+        BrowserRequest("https://a.com/ad%2f", _PAGE, "image"),
         True,
     ),
-    "an escaped slash": ("||a.com/ad/", Asked("https://a.com/ad%2Fx", _PAGE, "image"), True),
-    "`*` behind a host, and a document": ("||a.com^*", Asked("https://a.com/", "https://a.com/", "document"), True),
+    "an exception for a host with types, and a document": (
+        "||a.com^\n@@||a.com^$image",
+        BrowserRequest("https://a.com/", "https://a.com/", "document"),
+        True,
+    ),
+    "an escaped slash": ("||a.com/ad/", BrowserRequest("https://a.com/ad%2Fx", _PAGE, "image"), True),
+    "`*` behind a host, and a document": (
+        "||a.com^*",
+        BrowserRequest("https://a.com/", "https://a.com/", "document"),
+        True,
+    ),
     "a page that `domain` names, below one that it excludes": (
         "||a.com^$domain=~b.com|x.b.com",
-        Asked("https://a.com/", "https://x.b.com/", "image"),
+        BrowserRequest("https://a.com/", "https://x.b.com/", "image"),
         True,
     ),
 }

@@ -49,7 +49,7 @@ def test_the_readme_says_how_many_rows_agree() -> None:
 # -- what keeps evasion out -----------------------------------------------------------------------------------------
 
 DEMAND = next(family for family in FAMILIES if "asks for, safebrowsing" in family.name)
-ASKED = DEMAND.rows()
+DEMANDED = DEMAND.rows()
 
 
 def form(request: Request) -> bytes | None:
@@ -61,7 +61,7 @@ def form(request: Request) -> bytes | None:
 
 
 def test_the_request_of_a_text_is_the_one_that_a_browser_makes() -> None:
-    rows = [row for row in ASKED if not DEMAND.differs(row)]
+    rows = [row for row in DEMANDED if not DEMAND.differs(row)]
     assert len(rows) > 200
     for row in rows:
         ours, asked = request_of(absolute(row, cleaned(row, to_bytes(row["input"])))), request_of(row["expected"])
@@ -71,7 +71,7 @@ def test_the_request_of_a_text_is_the_one_that_a_browser_makes() -> None:
 
 @each_row(
     "row",
-    [row for row in ASKED if DEMAND.differs(row) and "\\" in row["input"] and row["input"].startswith("http")],
+    [row for row in DEMANDED if DEMAND.differs(row) and "\\" in row["input"] and row["input"].startswith("http")],
 )
 def test_a_backslash_in_the_path_is_read_as_a_slash_too(row: Row) -> None:
     # So a rule for what the browser asks for decides about the text as well.

@@ -52,10 +52,10 @@ class Clock:
 
     def __init__(self) -> None:
         self.now, self.answer = 1_000_000.0, FullHashes({}, 0.0)
-        self.asked = 0
+        self.questions = 0
 
     def __call__(self, _: SafeBrowsing, prefixes: Collection[bytes]) -> FullHashes:
-        self.asked += 1
+        self.questions += 1
         return self.answer
 
 
@@ -69,7 +69,7 @@ def remembering(age: float, threats: dict[bytes, tuple[Threat, ...]], lasts: flo
     return known
 
 
-def told(known: Confirmations, full_hash: bytes, prefix: bytes) -> str:
+def verdict_of(known: Confirmations, full_hash: bytes, prefix: bytes) -> str:
     verdict = known.verdict(Question(SERVICE, prefix, full_hash))
     return "miss" if verdict is None else "positive_hit" if verdict.threats else "negative_hit"
 
@@ -86,7 +86,7 @@ def test_what_google_s_go_client_finds_in_its_cache(row: Row) -> None:
         threats = tuple(Threat("MALWARE", entry["expires_in_s"] + age) for entry in own)
         negative = row["negative"].get(prefix.decode(), -age)
         known = remembering(age, {full_hash: threats} if threats else {}, negative + age, prefix)
-        assert told(known, full_hash, prefix) == lookup["expect"], lookup
+        assert verdict_of(known, full_hash, prefix) == lookup["expect"], lookup
 
 
 @needs(FOLDER + "v4_cache_google_go")
@@ -94,7 +94,7 @@ def test_what_google_s_go_client_finds_in_its_cache(row: Row) -> None:
 def test_what_an_answer_leaves_in_the_cache(row: Row) -> None:
     if "requested_prefixes_ascii" not in row:  # Chromium's: no negative duration, so that nothing stays
         known = remembering(6.0, {}, 0.0, b"aaaa")
-        assert told(known, b"a" * 32, b"aaaa") == "miss"
+        assert verdict_of(known, b"a" * 32, b"aaaa") == "miss"
         return
     (prefix,) = (text.encode() for text in row["requested_prefixes_ascii"])
     threats = {
@@ -103,8 +103,8 @@ def test_what_an_answer_leaves_in_the_cache(row: Row) -> None:
     for age, is_known in ((row["negative_cache_duration_s"] - 1, True), (row["negative_cache_duration_s"], False)):
         known = remembering(age, threats, row["negative_cache_duration_s"], prefix)
         for full_hash in threats:
-            assert told(known, full_hash, prefix) == ("positive_hit" if is_known else "miss")
-        assert told(known, prefix * 8, prefix) == ("negative_hit" if is_known else "miss")
+            assert verdict_of(known, full_hash, prefix) == ("positive_hit" if is_known else "miss")
+        assert verdict_of(known, prefix * 8, prefix) == ("negative_hit" if is_known else "miss")
 
 
 @needs(FOLDER + "v4_fullhashes_chromium")
@@ -116,7 +116,9 @@ def test_what_a_cache_decides(row: Row) -> None:
         is_positive = row["state"].startswith("positive")
         offset = 300.0 if "not expired" in row["state"] else -300.0
         threats = {full_hash: (Threat("MALWARE", offset + age),)} if is_positive else {}
-        found = told(remembering(age, threats, 300.0 + age if is_positive else offset + age, prefix), full_hash, prefix)
+        found = verdict_of(
+            remembering(age, threats, 300.0 + age if is_positive else offset + age, prefix), full_hash, prefix
+        )
         assert (found == "miss") is row["expect"]["request_needed"]
         assert (found == "positive_hit") is row["expect"]["confirmed"]
         return
@@ -126,7 +128,7 @@ def test_what_a_cache_decides(row: Row) -> None:
         known = Confirmations(Clock(), lambda: 0.0)
     else:
         known = remembering(age, threats, negative + age, prefix)
-    verdict = {"miss": None, "positive_hit": "UNSAFE", "negative_hit": "SAFE"}[told(known, full_hash, prefix)]
+    verdict = {"miss": None, "positive_hit": "UNSAFE", "negative_hit": "SAFE"}[verdict_of(known, full_hash, prefix)]
     assert verdict == row["expect"]["verdict"]
     assert (verdict is None) is row["expect"]["request_needed"]
 

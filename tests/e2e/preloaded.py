@@ -39,7 +39,7 @@ except ImportError:  # Windows
 _READ_AT_START = ("PYTHON", "LANG", "LC_", "LD_", "MALLOC", "TZ", "MITMPROXY")
 _LONGEST = 1 << 20
 #: of the process: whom it tells how each of its forks has ended
-_TOLD: dict[int, socket.socket] = {}
+_READERS: dict[int, socket.socket] = {}
 #: of a fork: what it ends with, once it does
 _CODES: list[int] = []
 
@@ -207,13 +207,13 @@ def _fork(
         asking.append(its)
         os.close(outputs[0])
         os.close(outputs[1])
-        _TOLD[pid] = tells = socket.socket(fileno=outputs[2])
+        _READERS[pid] = tells = socket.socket(fileno=outputs[2])
         tells.send(pid.to_bytes(4))
         return None
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    for other in (*asking, its, *_TOLD.values()):
+    for other in (*asking, its, *_READERS.values()):
         other.close()
     os.dup2(outputs[0], 1)
     os.dup2(outputs[1], 2)
@@ -261,8 +261,8 @@ def _compile_by_forks(asks: socket.socket) -> None:
 
 def _reap() -> None:
     """Tell how those have ended that have."""
-    while _TOLD and (ended := os.waitpid(-1, os.WNOHANG))[0]:
-        with _TOLD.pop(ended[0]) as tells, suppress(BrokenPipeError):  # nobody waits for it
+    while _READERS and (ended := os.waitpid(-1, os.WNOHANG))[0]:
+        with _READERS.pop(ended[0]) as tells, suppress(BrokenPipeError):  # nobody waits for it
             tells.send(json.dumps(os.waitstatus_to_exitcode(ended[1])).encode())
 
 

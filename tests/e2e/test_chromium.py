@@ -92,7 +92,7 @@ ASKING = b"""<!doctype html><title>News</title>
     new WebSocket(location.protocol.replace("http", "ws") + "//cdn.test/socket");
 </script>"""
 #: path -> type and page that Chromium tells; without TLS, of a page that is not on loopback, it tells less
-ASKED = {
+REQUESTED = {
     "/style": ("stylesheet", "www.news.test"),
     "/drawn": ("image", ""),  # its Referer is the stylesheet's
     "/font": ("font", "www.news.test"),
@@ -105,7 +105,7 @@ ASKED = {
     "/socket": ("websocket", "www.news.test"),
     "/page": ("document", "cdn.test"),
 }
-ASKED_PLAINLY = ASKED | {
+ASKED_PLAINLY = REQUESTED | {
     "/drawn": ("image", "cdn.test"),
     "/font": ("", "www.news.test"),
     "/frame": ("document", "cdn.test"),
@@ -118,7 +118,7 @@ ASKED_PLAINLY = ASKED | {
 def test_chromium_tells_who_asks_and_what_for(browser: Chrome, origin: Origin, scheme: str) -> None:
     style = ("text/css", b"body { background: url(/drawn) }")
     origin.pages |= {"/news": ("text/html", ASKING), "/style": style}
-    expected = ASKED if scheme == "https" else ASKED_PLAINLY
+    expected = REQUESTED if scheme == "https" else ASKED_PLAINLY
     before = len(origin.requests)
     with origin.watch() as arrived:
         browser.get(f"{scheme}://www.news.test/news")
@@ -159,7 +159,7 @@ def test_filters_stop_what_they_name_of_what_a_page_asks_for(
             before = len(origin.requests)
             with origin.watch() as arrived:
                 browser.get(page)
-                expected = {path.encode() for path in {*ASKED} - {"/page", "/drawn"} - paths}
+                expected = {path.encode() for path in {*REQUESTED} - {"/page", "/drawn"} - paths}
                 wait_until(browser, lambda _: expected <= {one.target for one in origin.requests[before:]})  # noqa: B023
             assert {request.target.decode() for request in arrived.requests}.isdisjoint(paths)
         with origin.watch() as arrived:  # a person who types an address is no page

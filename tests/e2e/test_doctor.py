@@ -19,7 +19,7 @@ from e2e.policies import simple_policy
 from e2e.proxy import Proxy
 from hushlist.cli import main
 
-Found = list[dict[str, str]]
+Findings = list[dict[str, str]]
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def policy_file(tmp_path: Path) -> Path:
     return simple_policy(tmp_path / "policy", "ads.test/")
 
 
-def doctor(policy: Path, port: int, confdir: Path) -> tuple[int, Found]:
+def doctor(policy: Path, port: int, confdir: Path) -> tuple[int, Findings]:
     """What it finds, and its exit code; what it says of root is left out."""
     printed = StringIO()
     with redirect_stdout(printed):
@@ -38,11 +38,11 @@ def doctor(policy: Path, port: int, confdir: Path) -> tuple[int, Found]:
     return code, [one for one in found if "root asks" not in one["what"]]
 
 
-def said(found: Found, about: str) -> list[tuple[str, str]]:
+def said(found: Findings, about: str) -> list[tuple[str, str]]:
     return [(one["condition"], one["what"]) for one in found if one["about"] == about]
 
 
-def bad(found: Found) -> list[str]:
+def bad(found: Findings) -> list[str]:
     return [one["what"] for one in found if one["condition"] in ("warning", "wrong")]
 
 
@@ -115,7 +115,7 @@ def another_server(answer: bytes) -> Iterator[int]:
         listener.shutdown(socket.SHUT_RDWR)
 
 
-@pytest.mark.parametrize("answer", [b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", b"SSH-2.0-x\r\n", b""])
+@pytest.mark.parametrize("answer", [b"HTTP/1.1 404 Not Findings\r\nContent-Length: 0\r\n\r\n", b"SSH-2.0-x\r\n", b""])
 def test_another_server_is_found(policy_file: Path, tmp_path: Path, answer: bytes) -> None:
     with another_server(answer) as port:
         code, found = doctor(policy_file, port, tmp_path)

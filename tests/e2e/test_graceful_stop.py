@@ -37,14 +37,14 @@ class SlowOrigin(PlainOrigin):
 
     def __init__(self) -> None:
         super().__init__(self._answer)
-        self.asked, self.go_on, self.end = threading.Semaphore(0), threading.Event(), threading.Event()
+        self.arrived, self.go_on, self.end = threading.Semaphore(0), threading.Event(), threading.Event()
         self.port = self.http_port
         self.url = f"http://{LOOPBACK}:{self.port}/"
         self.head = request_head(self.url.encode(), f"{LOOPBACK}:{self.port}".encode())
 
     def _answer(self, connection: socket.socket) -> None:
         while connection.recv(65536):
-            self.asked.release()
+            self.arrived.release()
             self.go_on.wait(PATIENCE)
             connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\nfirst ")
             self.end.wait(PATIENCE)
@@ -149,7 +149,7 @@ class TestStop:
     def test_a_request_that_is_open_ends(self, start_filtered: Callable[..., Proxy], slow: SlowOrigin) -> None:
         proxy = start_filtered(upstream_proxy=slow.port)
         with asking(proxy, slow.url) as answers:
-            assert slow.asked.acquire(timeout=PATIENCE)
+            assert slow.arrived.acquire(timeout=PATIENCE)
             terminate(proxy)
             wait_until_closed(proxy)
             with pytest.raises(OSError):
@@ -170,7 +170,7 @@ class TestStop:
         proxy = start_filtered(upstream_proxy=slow.port)
         with proxy.connect() as connection:
             connection.sendall(slow.head)
-            assert slow.asked.acquire(timeout=PATIENCE)
+            assert slow.arrived.acquire(timeout=PATIENCE)
             start = time.monotonic()
             terminate(proxy)
             assert proxy.process.wait(PATIENCE) == 0
@@ -211,7 +211,7 @@ class TestStop:
         proxy = start_filtered(upstream_proxy=slow.port)
         with proxy.connect() as connection:
             connection.sendall(slow.head)
-            assert slow.asked.acquire(timeout=PATIENCE)
+            assert slow.arrived.acquire(timeout=PATIENCE)
             start = time.monotonic()
             terminate(proxy)
             proxy.process.send_signal(second)
@@ -301,7 +301,7 @@ class TestStop:
         with proxy.connect() as events, MultiplexingClient(proxy) as client, ThreadPoolExecutor(1) as threads:
             chat = threads.submit(chat_until_it_ends, proxy)
             events.sendall(slow.head)
-            assert slow.asked.acquire(timeout=PATIENCE)
+            assert slow.arrived.acquire(timeout=PATIENCE)
             client.ask("POST")  # its body never ends
             assert client.answers(client.ask("GET"))
             start = time.monotonic()

@@ -205,14 +205,14 @@ def test_a_scan_ends_with_its_client_and_leaves_its_turn(tmp_path: Path, origin:
         with mitmdump(tmp_path, origin, policy=policy) as proxy, origin.watch() as arrivals:
 
             def has_ended() -> bool:
-                return scanner.left.get(timeout=PATIENCE) is scanner.asked.get(timeout=PATIENCE)
+                return scanner.left.get(timeout=PATIENCE) is scanner.connected.get(timeout=PATIENCE)
 
             # a client has one turn, so the next one waits until that is free
             for method, more in ((b"GET", b""), (b"PUT", b"Content-Length: 5\r\n"), (b"GET", b"")):
                 with proxy.connect() as client:
                     client.sendall(b"%b http://good.test/data.bin HTTP/1.1\r\nHost: good.test\r\n" % method)
                     client.sendall(more + b"\r\n" + b"abcde" * bool(more))
-                    scanner.asked.put(scanner.asked.get(timeout=PATIENCE))
+                    scanner.connected.put(scanner.connected.get(timeout=PATIENCE))
                 assert has_ended()
             with proxy.client(http2=True, timeout=PATIENCE) as client:
                 client.stream("GET", "https://good.test/data.bin").__enter__()  # its head comes while it is scanned

@@ -76,7 +76,7 @@ def _corpus(folder: Path) -> bool:
         lost = _neighbours(proxy, origins[0])
         with redirect_stdout(StringIO()):  # what mitmdump has printed is shown when it ends, for tests
             running_now.close()
-    return _told(leaked, lost, len(ENTRIES))
+    return _print_totals(leaked, lost, len(ENTRIES))
 
 
 def _where_needed(folder: Path) -> bool:
@@ -95,10 +95,10 @@ def _where_needed(folder: Path) -> bool:
         more = {"decrypt": "where-needed", "always-decrypt": ["good.test"]}
         with filtering(_made(home / "always"), origin, settings=more) as proxy:
             leaked += sweep(proxy, origin, FRONTED).leaked
-    return _told(leaked, lost, len(seen) + len(FRONTED), "where only what a rule could need is decrypted: ")
+    return _print_totals(leaked, lost, len(seen) + len(FRONTED), "where only what a rule could need is decrypted: ")
 
 
-def _told(leaked: Sequence[Entry], lost: Sequence[Entry], tried: int, where: str = "") -> bool:
+def _print_totals(leaked: Sequence[Entry], lost: Sequence[Entry], tried: int, where: str = "") -> bool:
     """Print the totals; whether nothing leaked and no neighbour was stopped."""
     for verdict, entries in (("leaked", leaked), ("stopped", lost)):
         for entry in entries:

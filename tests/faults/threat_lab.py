@@ -31,11 +31,11 @@ class ThreatServer(PrefixServer):
 
     def __init__(self, folder: Path, name: str) -> None:
         folder.mkdir()
-        self.known, self.new = f"known.{name}.test", f"new.{name}.test"
+        self.listed, self.new = f"known.{name}.test", f"new.{name}.test"
         self.authority, self.context = folder / "authority.pem", ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._folder = folder
         self.context.load_cert_chain(*write_chain(folder, self.authority))
-        super().__init__(f"{self.known}/".encode(), f"{self.new}/".encode(), tls=self.context)
+        super().__init__(f"{self.listed}/".encode(), f"{self.new}/".encode(), tls=self.context)
 
     def show_another_certificate(self) -> None:
         """As somebody on the way would."""
@@ -79,7 +79,7 @@ class ThreatLab:
             (self._folder / "mitmdump").mkdir()
             started = mitmdump(self._folder / "mitmdump", self._origin, policy=self.policy)
             self._proxy = stack.enter_context(started)
-            known = [server.known for server in self.servers.values()]
+            known = [server.listed for server in self.servers.values()]
             assert self.seen(*known) == dict.fromkeys(known, BLOCKED)
             yield self
 

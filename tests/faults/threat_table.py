@@ -78,7 +78,7 @@ def try_threat(fault: ThreatFault, lab: ThreatLab) -> dict[str, str]:
         for update in lab.update(fault.name):
             assert update.outcome is Outcome.FAILED, update
             assert fault.says in update.why, update.why
-    known = [server.known for server in servers.values()]
+    known = [server.listed for server in servers.values()]
     found = lab.seen(*known, *(server.new for server in servers.values()), "ads.test", "good.test")
     assert [found[host] for host in (*known, "ads.test", "good.test")] == [*[BLOCKED] * 3, PASSES], found
     assert "Traceback" not in lab.proxy.log.text()

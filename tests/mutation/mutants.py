@@ -74,12 +74,12 @@ def mutants_of(path: str, source: bytes) -> list[Mutant]:
     """Every change to a source, in the order of its places."""
     finder = _Finder(path, source)
     finder.visit(ast.parse(source))
-    return sorted(finder.found, key=lambda mutant: (mutant.start, mutant.end, mutant.new))
+    return sorted(finder.mutants, key=lambda mutant: (mutant.start, mutant.end, mutant.new))
 
 
 class _Finder(ast.NodeVisitor):
     def __init__(self, path: str, source: bytes) -> None:
-        self.found: list[Mutant] = []
+        self.mutants: list[Mutant] = []
         self._path, self._source = path, source
         lines = source.splitlines(keepends=True)
         self._starts = [sum(map(len, lines[:number])) for number in range(len(lines) + 1)]
@@ -99,7 +99,7 @@ class _Finder(ast.NodeVisitor):
         old = _in_one_line(self._source[start:end].decode())
         change = f"{old} -> {_in_one_line(new)}"
         place = ".".join(self._names)
-        self.found.append(Mutant(self._path, node.lineno, start, end, new, place, lines, change))
+        self.mutants.append(Mutant(self._path, node.lineno, start, end, new, place, lines, change))
 
     def _replace(self, node: ast.expr, new: ast.expr) -> None:
         text = ast.unparse(new)

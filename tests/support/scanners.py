@@ -145,7 +145,7 @@ class SpoiledClamd:
         #: what becomes of a question on a connection, which ends then
         self.does: Does = SpoiledClamd.scan
         #: the connections of questions, as they come; and those that whoever asked has ended
-        self.asked, self.left = Queue[socket.socket](), Queue[socket.socket]()
+        self.connected, self.left = Queue[socket.socket](), Queue[socket.socket]()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         self._listen()
@@ -177,7 +177,7 @@ class SpoiledClamd:
                 threading.Thread(target=self._take, args=(listener.accept()[0],), daemon=True).start()
 
     def _take(self, connection: socket.socket) -> None:
-        self.asked.put(connection)
+        self.connected.put(connection)
         with connection, suppress(OSError):
             self.does(self, connection)
 

@@ -25,7 +25,7 @@ from hushlist.extensions.unblock.grants import Grant
 from unit.core.match.plain_index import PlainIndex
 
 #: action, URL, matches, winner, fault, group, grant
-Told = tuple[Action, bytes, tuple[Match, ...], Match | None, str | None, str, Grant | None]
+DecisionParts = tuple[Action, bytes, tuple[Match, ...], Match | None, str | None, str, Grant | None]
 
 
 @cache
@@ -34,7 +34,7 @@ def next_change(schedule: Schedule, now: datetime) -> datetime | None:
     return schedule.next_change(now)
 
 
-def told(decision: Decision) -> Told:
+def parts_of(decision: Decision) -> DecisionParts:
     """What a decision tells, however it came by it."""
     found = decision.matches
     return decision.action, decision.url, found, decision.winner, decision.fault, decision.group, decision.grant

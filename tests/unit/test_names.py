@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from documentation import ROOT
 from unit.sources import GROUP, MODULES, PACKAGE, tree_of
 
 pytestmark = GROUP
@@ -46,6 +47,28 @@ def vague(tree: ast.AST) -> set[str]:
 def test_no_name_of_the_package_is_vague() -> None:
     names = {module: vague(tree_of(path)) for module, path in MODULES.items()}
     assert {module: of_it for module, of_it in names.items() if of_it} == _COLUMNS
+
+
+def defined(tree: ast.Module) -> Iterator[str]:
+    """What a source defines for others: functions, classes, attributes, and constants of a module or a class."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                yield name
+            case ast.Attribute(attr=name, ctx=ast.Store()):
+                yield name
+        for line in node.body if isinstance(node, ast.Module | ast.ClassDef) else ():
+            for target in getattr(line, "targets", [getattr(line, "target", None)]):
+                if isinstance(target, ast.Name):
+                    yield target.id
+
+
+def test_no_definition_of_a_test_is_vague() -> None:
+    names = {
+        str(path.relative_to(ROOT)): {name for name in defined(tree_of(path)) if name.strip("_").lower() in _VAGUE}
+        for path in (ROOT / "tests").rglob("*.py")
+    }
+    assert {path: of_it for path, of_it in names.items() if of_it} == {}
 
 
 def test_no_name_of_a_script_is_vague() -> None:

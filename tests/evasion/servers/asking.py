@@ -18,14 +18,14 @@ _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*(\d+)", re.IGNORECASE)
 _CHUNKED = re.compile(rb"\r\ntransfer-encoding:[ \t]*chunked", re.IGNORECASE)
 _CLOSE = re.compile(rb"\r\nconnection:[ \t]*close", re.IGNORECASE)
 _KEPT = re.compile(rb"\r\nconnection:[ \t]*keep-alive", re.IGNORECASE)
-_TOLD = re.compile(rb"\r\nx-served-?([a-z-]*):[ \t]*([^\r\n]*)", re.IGNORECASE)
+_READING = re.compile(rb"\r\nx-served-?([a-z-]*):[ \t]*([^\r\n]*)", re.IGNORECASE)
 _IN_BODY = b"served:"
 
 #: a target that every server serves, and as what
 PLAIN = b"/secret/x"
 
 #: what a server took a target for: the name of the reading -> a path, unescaped as far as the reading does
-Told = dict[str, bytes]
+ServerReading = dict[str, bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class _Connection:
                 self.more()
         return self.taken(len(self.received))
 
-    def answer(self) -> tuple[Told, bool]:
+    def answer(self) -> tuple[ServerReading, bool]:
         """What the next answer tells, and whether it is the connection's last."""
         head = self.taken_until(b"\r\n\r\n")
         status = _STATUS.match(head)
@@ -92,13 +92,13 @@ class _Connection:
             body = self.taken(int(length[1]))
         else:
             body, is_last = self.rest(), True
-        told = {name.decode().lower(): unquote_to_bytes(path) for name, path in _TOLD.findall(head)}
+        told = {name.decode().lower(): unquote_to_bytes(path) for name, path in _READING.findall(head)}
         if body.startswith(_IN_BODY):
             told["body"] = body[len(_IN_BODY) :]
         return told, is_last
 
 
-def read_told(raw: socket.socket) -> Told:
+def read_told(raw: socket.socket) -> ServerReading:
     """What one answer tells; nothing where there is none."""
     raw.settimeout(SILENCE)
     with suppress(OSError, _EndedError):
@@ -110,9 +110,9 @@ def is_secret(served: bytes) -> bool:
     return served.startswith(b"/secret/")
 
 
-def ask_all(server: Server, targets: Sequence[bytes], host: bytes = b"path.test") -> list[Told]:
+def ask_all(server: Server, targets: Sequence[bytes], host: bytes = b"path.test") -> list[ServerReading]:
     """What a server tells of each target; nothing of those that it does not answer."""
-    found: list[Told] = []
+    found: list[ServerReading] = []
     at_once = server.at_once
     while len(found) < len(targets):
         before = len(found)
@@ -128,7 +128,9 @@ def ask_all(server: Server, targets: Sequence[bytes], host: bytes = b"path.test"
     return found
 
 
-def _ask_some(connection: _Connection, targets: Sequence[bytes], found: list[Told], at_once: int, host: bytes) -> None:
+def _ask_some(
+    connection: _Connection, targets: Sequence[bytes], found: list[ServerReading], at_once: int, host: bytes
+) -> None:
     """Ask until the connection ends."""
     while len(found) < len(targets):
         some = targets[len(found) : len(found) + at_once]

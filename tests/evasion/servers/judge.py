@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from evasion.corpus import write_corpus_policy
-from evasion.servers.asking import Told, is_secret
+from evasion.servers.asking import ServerReading, is_secret
 from hushlist.core.compile.stat_cache import load_engine
 from hushlist.core.decide.decision import STOPPING
 from hushlist.core.url.request import Request
@@ -54,7 +54,7 @@ class Judge:
 
         self._passes = cache(passes)  # one target is asked of many servers
 
-    def judge(self, targets: Sequence[bytes], told: Sequence[Told]) -> Judged:
+    def judge(self, targets: Sequence[bytes], told: Sequence[ServerReading]) -> Judged:
         """``told`` is what a server told of each of the targets."""
         harmful, misses = dict[tuple[bytes, bytes], None](), dict[bytes, Miss]()
         for target, readings in zip(targets, told, strict=True):

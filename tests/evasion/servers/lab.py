@@ -74,12 +74,12 @@ _MODULES = {
 def _is_there(need: str) -> bool:
     language, is_module, module = need.partition(":")
     if not is_module:
-        return Path(need).exists() if "/" in need else _found(need) is not None
+        return Path(need).exists() if "/" in need else _program(need) is not None
     command = [part.format(module) for part in _MODULES[language]]
-    return _found(command[0]) is not None and not subprocess.run(command, capture_output=True, check=False).returncode
+    return _program(command[0]) is not None and not subprocess.run(command, capture_output=True, check=False).returncode
 
 
-def _found(command: str) -> str | None:
+def _program(command: str) -> str | None:
     return shutil.which(command, path=_SERVERS_PATH)
 
 
@@ -135,7 +135,7 @@ def _started(
     log = everything / f"{program.name}.log"
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [_found(command) or command, *arguments],
+            [_program(command) or command, *arguments],
             cwd=folder,
             env=os.environ
             | {"PATH": _SERVERS_PATH, "HOME": str(folder)}

@@ -8,7 +8,7 @@ from random import Random
 
 from e2e.proxy import Proxy
 from evasion.paths import SECRET, WAYS_OUT
-from evasion.servers.asking import Server, Told, read_told
+from evasion.servers.asking import Server, ServerReading, read_told
 from evasion.servers.judge import SECRET_HOSTS, Judged, blocking
 from evasion.servers.lab import Program
 from evasion.servers.registry import PROGRAMS
@@ -49,7 +49,7 @@ def sample(judged: Judged, most: int) -> list[tuple[bytes, bytes]]:
 
 def arrives(proxy: Proxy, server: Server, host: bytes, target: bytes) -> bool:
     """Whether a server serves what is blocked, asked through a proxy to which every port of any host is loopback's."""
-    told: Told = {}
+    told: ServerReading = {}
     with suppress(ConnectionError, TimeoutError), proxy.tunnel(host.decode(), server.port) as connection:
         connection.sendall(b"GET %s HTTP/1.1\r\nHost: %s\r\n\r\n" % (target, host))
         told = read_told(connection)

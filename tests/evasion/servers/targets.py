@@ -106,11 +106,11 @@ class _Maker:
     def _out_of_live(self) -> bytes:
         """From /live/ to a place that is not in it, which may be the secret one."""
         random = self._random
-        start = self._one(_LIVE)
-        end = self._secret() if random.random() < 0.5 else self._one(_SLASHES) + random.choice(_OUTSIDE)
+        start = self._choice(_LIVE)
+        end = self._secret() if random.random() < 0.5 else self._choice(_SLASHES) + random.choice(_OUTSIDE)
         if start.startswith(b"//") and random.random() < 0.5:
             return start + end
-        return start + self._walk() + self._one(_SLASHES) + self._one(_PARENTS) + end
+        return start + self._walk() + self._choice(_SLASHES) + self._choice(_PARENTS) + end
 
     def _walk(self) -> bytes:
         random = self._random
@@ -118,12 +118,12 @@ class _Maker:
         steps = [_NAMES] * depth + [_PARENTS] * max(0, depth + random.choice((-1, 0, 0, 0, 0, 0, 1)))
         if random.random() < 0.5:
             random.shuffle(steps)
-        return b"".join(self._one(kind) for step in steps for kind in (_SLASHES, step))
+        return b"".join(self._choice(kind) for step in steps for kind in (_SLASHES, step))
 
     def _secret(self) -> bytes:
         inside = self._random.choice((b"x", b"x", b"x", b"", b"a/x"))
-        return b"".join(map(self._one, (_SLASHES, _SECRETS, _SLASHES))) + inside + self._one(_TAILS)
+        return b"".join(map(self._choice, (_SLASHES, _SECRETS, _SLASHES))) + inside + self._choice(_TAILS)
 
-    def _one(self, kind: tuple[bytes, ...]) -> bytes:
+    def _choice(self, kind: tuple[bytes, ...]) -> bytes:
         """The plain one, which is the first, or any."""
         return self._random.choice(kind) if self._random.random() < self._rarely else kind[0]

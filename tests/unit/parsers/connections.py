@@ -133,7 +133,7 @@ def _explained(url: object, at: object = "", client: object = "", user: object =
 
 
 _EXPLAIN, _LIVE = (next(one for one in ACTIONS if one.path == path) for path in ("/explain", "/live"))
-_ASKED = (
+_QUESTIONS = (
     b"/api/v1/explain?url=http%3A%2F%2Fblocked.example%2F&at=2026-12-24T22%3A30&client=192.0.2.7&user=jo",
     b"/api/v1/live?since=12&of=1.0",
 )
@@ -141,7 +141,7 @@ _ASKED = (
 
 @add(
     "live queries",
-    *_ASKED,
+    *_QUESTIONS,
     b"/api/v1/explain?url=http://path.example/live/%ff&at=9999-12-31T23:59:59-23:59&client=[::1]",
     b"/api/v1/explain?url=x&at=0001-01-01T00:00:00%2B23:59",
     units=(b"&a=b", b"%25", b"a;", b"&url=http://h.example", b"&since=9"),

@@ -27,7 +27,7 @@ RULES = rules_of(
       - hashed:md5=be96302a0468481aca954431cf293e05
     """
 )
-ASKED = [canonical(url) for url in ("h.example", "h.example/a/b", "10.1.2.3", "www.thus.net", "other.example/x")]
+QUERIES = [canonical(url) for url in ("h.example", "h.example/a/b", "10.1.2.3", "www.thus.net", "other.example/x")]
 
 
 @cache
@@ -41,7 +41,7 @@ def index_answers(octets: bytes) -> list[list[object]]:
     path.write_bytes(octets)
     index = Index.open(path)
     index.verify()
-    return [[*index.find(parts), *index.find_uris([parts])] for parts in ASKED]
+    return [[*index.find(parts), *index.find_uris([parts])] for parts in QUERIES]
 
 
 PARSERS["index file"] = Parser(index_answers, index_samples)

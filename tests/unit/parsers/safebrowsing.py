@@ -18,20 +18,20 @@ from hushlist.tools.publish.published_list import PublishedList
 from hushlist.tools.publish.safebrowsing_service import ApiRequest, SafeBrowsingService
 from unit.parsers.table import Parser
 
-KNOWN = PrefixList((b"aaaa", b"bbbb", b"cccc"), b"1")
-UPDATE = difference(KNOWN.prefixes, (b"bbbb", b"dddd", b"eeee"), b"2")
+EARLIER = PrefixList((b"aaaa", b"bbbb", b"cccc"), b"1")
+UPDATE = difference(EARLIER.prefixes, (b"bbbb", b"dddd", b"eeee"), b"2")
 
 
 def _list_of_v4(octets: bytes) -> None:
     message = decode_message(ListUpdateResponse, octets)
     assert decode_message(ListUpdateResponse, encode_message(message)) == message
-    KNOWN.updated(update_of_v4(message))
+    EARLIER.updated(update_of_v4(message))
 
 
 def _list_of_v5(octets: bytes) -> None:
     message = decode_message(HashList, octets)
     assert message_to_json(decode_json(HashList, _json(message))) == message_to_json(message)
-    KNOWN.updated(update_of_v5(message))
+    EARLIER.updated(update_of_v5(message))
 
 
 def _json(message: Any) -> bytes:

@@ -84,7 +84,7 @@ class World(NamedTuple):
     reference: str
     policy: Path
     #: the notices since then
-    told: list[Notice]
+    sent_notices: list[Notice]
 
     @property
     def overrides(self) -> Overrides:
@@ -111,8 +111,8 @@ def world(
     use(f"log: {{what: all, clients: {clients}, queries: drop}}\n{MORE}")
     decided(hushlist, URL, OTHER)
     assert browser.sign_in("max") == 200
-    told: list[Notice] = []
-    monkeypatch.setattr(hushlist.runtime, "notify", told.append)
+    sent_notices: list[Notice] = []
+    monkeypatch.setattr(hushlist.runtime, "notify", sent_notices.append)
     alerts = part_of(hushlist.runtime, AlertPart)
     about = {"url": URL, "event": NEW_DEVICE}
     hits = {
@@ -152,7 +152,7 @@ def world(
     assert journal.flush(30.0)
     (newest,) = newest_records(journal.place, LogFilters(), 1)
     reference = str(newest["reference"])
-    return World(hushlist, browser, clients, reference, tmp_path / "policy.yaml", told)
+    return World(hushlist, browser, clients, reference, tmp_path / "policy.yaml", sent_notices)
 
 
 def named(text: str) -> list[str]:
@@ -163,7 +163,7 @@ def named(text: str) -> list[str]:
 # -- commands ----------------------------------------------------------------------------------------------------------
 
 #: command -> its arguments, each way in which it can be asked; POLICY is the policy's file
-ASKED: dict[str, list[list[str]]] = {
+QUESTIONS: dict[str, list[list[str]]] = {
     "check": [["--policy", "POLICY", "http://www.blocked.example/"]],
     "explain": [["--policy", "POLICY", "http://www.blocked.example/"]],
     "compile": [["--policy", "POLICY"]],
@@ -221,9 +221,9 @@ COMMANDS = dict(leaves(cli.make_parser()))
 
 
 def test_every_command_is_asked_or_reads_nothing_of_a_proxy() -> None:
-    assert set(COMMANDS) == set(ASKED) | UNRELATED
+    assert set(COMMANDS) == set(QUESTIONS) | UNRELATED
     of_proxies = {name for name, parser in COMMANDS.items() if {"--store", "--folder"} & options(parser)}
-    assert of_proxies - {"visit"} <= set(ASKED)  # its folder is what it writes
+    assert of_proxies - {"visit"} <= set(QUESTIONS)  # its folder is what it writes
 
 
 def options(parser: argparse.ArgumentParser) -> set[str]:
@@ -239,7 +239,7 @@ def switches(parser: argparse.ArgumentParser) -> list[str]:
 @pytest.mark.slow
 def test_no_command_names_anybody(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     shown = dict[str, str]()
-    for command, ways in ASKED.items():
+    for command, ways in QUESTIONS.items():
         for way in ways:
             places = {"POLICY": str(world.policy), "REFERENCE": world.reference}
             places |= {"FOLDER": str(world.policy.parent), "BACKUP": str(world.policy.with_name("all.backup"))}
@@ -354,18 +354,18 @@ def test_no_notice_names_anybody(world: World) -> None:
     assert log is not None
     found = week_of(policy, log.place, log.privacy(), datetime.now(policy.zone).date())
     assert isinstance(found, Week)
-    told: list[Notice] = [notice_of(one, privacy, "en") for one in world.overrides.requests(waiting=False)]
-    assert len(told) >= 2
-    told.append(summary_of(found, policy))
+    sent_notices: list[Notice] = [notice_of(one, privacy, "en") for one in world.overrides.requests(waiting=False)]
+    assert len(sent_notices) >= 2
+    sent_notices.append(summary_of(found, policy))
     alerts = part_of(runtime, AlertPart)
     alerts._tell(alerts._alerts, datetime.now(UTC))
     watch = part_of(runtime, DeviceWatch)
     watch._tell(policy, CLIENT, MAC)
-    assert [[*notice.details] for notice in world.told].count(["alert"]) >= 2
-    assert [[*notice.details] for notice in world.told].count(["report"]) == 2
-    assert [notice.details.get("kind") for notice in world.told].count("device") >= 1
-    told += world.told
-    for notice in told:
+    assert [[*notice.details] for notice in world.sent_notices].count(["alert"]) >= 2
+    assert [[*notice.details] for notice in world.sent_notices].count(["report"]) == 2
+    assert [notice.details.get("kind") for notice in world.sent_notices].count("device") >= 1
+    sent_notices += world.sent_notices
+    for notice in sent_notices:
         assert named(f"{json.dumps(notice.as_dict(), default=str)} {notice.html}") == [], notice
 
 

@@ -158,10 +158,10 @@ class Refusing:
     """In place of the filter."""
 
     def __init__(self) -> None:
-        self.asked = 0
+        self.questions = 0
 
     def request(self, flow: http.HTTPFlow) -> None:
-        self.asked += 1
+        self.questions += 1
         flow.response = http.Response.make(403)
 
 
@@ -178,7 +178,7 @@ def test_the_filter_is_asked_once_whatever_an_addon_before_it_does(before: str, 
         addons.chain = [SimpleNamespace(addons=addons.chain)]
     ask_the_filter(addons, filter_)
     asyncio.run(addons.trigger_event(HttpRequestHook(flow)))
-    assert filter_.asked == 1
+    assert filter_.questions == 1
     assert flow.response is not None
 
 
@@ -188,7 +188,7 @@ def test_the_filter_is_asked_although_it_is_in_no_chain(chain: list) -> None:
     addons.chain = chain
     ask_the_filter(addons, filter_)
     asyncio.run(addons.trigger_event(HttpRequestHook(flow)))
-    assert filter_.asked == 1
+    assert filter_.questions == 1
 
 
 def test_a_filter_that_was_taken_out_leaves_nothing_that_passes() -> None:

@@ -92,13 +92,13 @@ def tornado(port, _):
 
     from tornado.web import Application, RequestHandler
 
-    class Told(RequestHandler):
+    class PathHandler(RequestHandler):
         def get(self, path):
             for name, value in readings(raw=self.request.path.encode("latin-1"), path=b"/" + path.encode()):
                 self.set_header(name, value)
 
     async def serve():
-        Application([(rb"/?(.*)".decode(), Told)], log_function=lambda _: None).listen(port, "127.0.0.1")
+        Application([(rb"/?(.*)".decode(), PathHandler)], log_function=lambda _: None).listen(port, "127.0.0.1")
         await asyncio.Event().wait()
 
     asyncio.run(serve())
@@ -131,7 +131,7 @@ def cheroot(port, _):
 def aiohttp(port, root):
     from aiohttp import web
 
-    async def told(request):
+    async def answer(request):
         return web.Response(
             headers=dict(
                 readings(path=request.path.encode(), matched=b"/" + request.match_info["rest"].encode()),
@@ -139,7 +139,7 @@ def aiohttp(port, root):
         )
 
     application = web.Application()
-    application.router.add_route("*", "/{rest:.*}", told)
+    application.router.add_route("*", "/{rest:.*}", answer)
     web.run_app(application, host="127.0.0.1", port=port, print=None, access_log=None)
 
 

@@ -40,9 +40,9 @@ from hushlist.extensions.unblock.admin_blocks import NO_BLOCKS, BlockTable
 from hushlist.extensions.unblock.grants import Grant, GrantTable
 from hushlist.extensions.unblock.overrides import Overrides
 from support.engines import engine_of, rules_of
-from unit.core.match.plain_index import SEAL, STEADY, Given, given_rules, octets_of
+from unit.core.match.plain_index import SEAL, STEADY, RulesAndRequests, given_rules, octets_of
 from unit.hostile import LONG, octets, seconds, urls
-from unit.plain_engine import PlainEngine, told
+from unit.plain_engine import PlainEngine, parts_of
 from unit.rows import each_row
 
 TERMS = Terms(Action.BLOCK, "list", "file")
@@ -556,23 +556,23 @@ def spellings(parts: Parts) -> st.SearchStrategy[Request]:
 @FEW
 @given(st.data(), given_rules(LAYERS), st.sets(st.sampled_from(CHECK_RULES)), st.booleans(), st.booleans())
 def test_an_engine_that_remembers_decides_as_one_that_does_not(
-    data: st.DataObject, given: Given, checks: set[Rule], has_uris: bool, has_learned: bool
+    data: st.DataObject, given: RulesAndRequests, checks: set[Rule], has_uris: bool, has_learned: bool
 ) -> None:
     rules = [rule for rule in given.rules if has_uris or not isinstance(rule.pattern, HashedUri)]
     policy = Policy("policy.yaml", (Layer("first", tuple(checks)), Layer("second")), Action.PASS)
     redirect_memory = RedirectMemory(lambda: 0.0) if has_learned else None
     if redirect_memory is not None:
-        for parts in given.asked:
+        for parts in given.requested:
             for scheme, port in ((b"http", 80), (b"https", 443)):
                 redirect_memory.learn((scheme, parts.host or b"", port), parts.path)
     engine, plain = Engine(policy, index_of(rules), redirect_memory), PlainEngine(policy, rules, redirect_memory)
-    arrived = [data.draw(spellings(parts)) for parts in given.asked for _ in range(3)]
+    arrived = [data.draw(spellings(parts)) for parts in given.requested for _ in range(3)]
     days = [data.draw(st.sampled_from(DAYS)) for _ in range(2)]
     for now in days:
         for request in arrived * 2:
-            assert told(engine.decide(request, now)) == told(plain.decide(request, now))
-        for url in [parts.join() for parts in given.asked] + [request.url for request in arrived]:
-            assert told(engine.decide_url(url, now)) == told(plain.decide_url(url, now))
+            assert parts_of(engine.decide(request, now)) == parts_of(plain.decide(request, now))
+        for url in [parts.join() for parts in given.requested] + [request.url for request in arrived]:
+            assert parts_of(engine.decide_url(url, now)) == parts_of(plain.decide_url(url, now))
 
 
 #: what a URL that looks plain may have in it, or before, or behind
@@ -628,10 +628,10 @@ def test_a_url_that_looks_plain_is_decided_as_its_request(more: str, unparsable:
     @given(st.lists(plain_looking() | urls(), min_size=1, max_size=3), st.sampled_from(DAYS))
     def compare(arrived: list[bytes], now: datetime) -> None:
         for url in (*_PLAIN_LOOKING, *arrived, *arrived):  # the hosts are known before the second time, if ever
-            decision = told(engine.decide_url(url, now))
-            assert decision == told(plain.decide_url(url, now))
+            decision = parts_of(engine.decide_url(url, now))
+            assert decision == parts_of(plain.decide_url(url, now))
             with suppress(UrlError):
-                assert decision == told(engine.decide(request_of(url), now))
+                assert decision == parts_of(engine.decide(request_of(url), now))
 
     compare()
 
@@ -642,7 +642,7 @@ def test_a_url_that_is_no_request_is_decided_by_the_policy(url: bytes, unparsabl
     decision = engine_of("rules: [h.example]", unparsable=unparsable).decide_url(url)
     with pytest.raises(UrlError) as error:
         request_of(url)
-    assert told(decision) == (unparsable, url, (), None, error.value.reason, "", None)
+    assert parts_of(decision) == (unparsable, url, (), None, error.value.reason, "", None)
 
 
 def test_a_host_that_decides_alone_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -781,7 +781,7 @@ def recategorized(rule: Rule, category: str | None, *, warns: bool) -> Rule:
 @FEW
 @given(st.data(), given_rules(LAYERS), groups(), group_settings(), st.booleans())
 def test_groups_schedules_and_grants_are_as_if_nothing_were_remembered(
-    data: st.DataObject, given: Given, some_groups: tuple[Group, ...], for_all: GroupSettings, has_more: bool
+    data: st.DataObject, given: RulesAndRequests, some_groups: tuple[Group, ...], for_all: GroupSettings, has_more: bool
 ) -> None:
     some = [rule for rule in given.rules if has_more or not isinstance(rule.pattern, HashedUri)]
     categories = st.none() | st.sampled_from(CATEGORIES)
@@ -790,19 +790,19 @@ def test_groups_schedules_and_grants_are_as_if_nothing_were_remembered(
     during = data.draw(st.sampled_from(SCHEDULES))
     layers = (Layer("first", tuple(checks)), Layer("second", during=during))
     policy = Policy("policy.yaml", layers, Action.PASS, some_groups, for_all)
-    granted = data.draw(st.just([]) | grants_for(given.asked))
+    granted = data.draw(st.just([]) | grants_for(given.requested))
     engine = Engine(policy, index_of(rules), overrides=Granted(granted) if granted else None)
     plain = PlainEngine(policy, rules, grants=granted)
-    arrived = [data.draw(spellings(parts)) for parts in given.asked for _ in range(2)]
-    urls = [parts.join() for parts in given.asked]
+    arrived = [data.draw(spellings(parts)) for parts in given.requested for _ in range(2)]
+    urls = [parts.join() for parts in given.requested]
     for _ in range(4):
         now = data.draw(st.sampled_from(MOMENTS))
         now = data.draw(st.sampled_from([now, now.astimezone(BERLIN)]))
         client = data.draw(st.sampled_from(CLIENTS))
         for request in arrived * 2:
-            assert told(engine.decide(request, now, client)) == told(plain.decide(request, now, client))
+            assert parts_of(engine.decide(request, now, client)) == parts_of(plain.decide(request, now, client))
         for url in urls * 2:
-            assert told(engine.decide_url(url, now, client)) == told(plain.decide_url(url, now, client))
+            assert parts_of(engine.decide_url(url, now, client)) == parts_of(plain.decide_url(url, now, client))
 
 
 NOW = datetime(2026, 12, 24, 12, tzinfo=UTC)
@@ -1073,7 +1073,7 @@ def connection(*hosts: bytes, port: int = 443, destination: bytes | None = None)
 @given(st.data(), given_rules(LAYERS), groups(), group_settings(), st.booleans(), st.booleans())
 def test_a_connection_that_need_not_be_decrypted_is_decided_as_each_request_in_it(
     data: st.DataObject,
-    given: Given,
+    given: RulesAndRequests,
     some_groups: tuple[Group, ...],
     for_all: GroupSettings,
     has_more: bool,
@@ -1087,15 +1087,16 @@ def test_a_connection_that_need_not_be_decrypted_is_decided_as_each_request_in_i
     rules = [recategorized(rule, data.draw(categories), warns=data.draw(st.booleans())) for rule in some]
     checks = data.draw(st.sets(st.sampled_from(CHECK_RULES), max_size=2)) if has_more else set()
     layers = (Layer("first", tuple(checks)), Layer("second", during=data.draw(st.sampled_from(SCHEDULES))))
-    granted = data.draw(st.just([]) | grants_for(given.asked))
+    granted = data.draw(st.just([]) | grants_for(given.requested))
     engine = Engine(
         Policy("policy.yaml", layers, Action.PASS, some_groups, for_all),
         index_of(rules),
         overrides=Granted(granted) if granted else None,
     )
-    arrived = [data.draw(spellings(parts)) for parts in given.asked]
+    arrived = [data.draw(spellings(parts)) for parts in given.requested]
     arrived += [
-        replace(connection(parts.host or b""), target=b"/" + parts.join().split(b"/", 3)[3]) for parts in given.asked
+        replace(connection(parts.host or b""), target=b"/" + parts.join().split(b"/", 3)[3])
+        for parts in given.requested
     ]
     for now in (data.draw(st.sampled_from(MOMENTS)), data.draw(st.sampled_from(MOMENTS))):
         client = data.draw(st.sampled_from(CLIENTS))

@@ -172,18 +172,18 @@ def _uris_of(parts: Parts) -> list[Parts]:
     return [parts, parts._replace(query=b"q", fragment=b"f")]
 
 
-def _patterns(asked: Sequence[Parts]) -> st.SearchStrategy[Pattern]:
+def _patterns(requested: Sequence[Parts]) -> st.SearchStrategy[Pattern]:
     """Patterns that fit one of the requests, and a few that may not."""
-    texts = sorted({text for parts in asked for text in every_expression(parts)} | {b"a.b/", b"a.b/x/"})
+    texts = sorted({text for parts in requested for text in every_expression(parts)} | {b"a.b/", b"a.b/x/"})
     digests = {
         HashedUri(key, ALGORITHMS[key.algorithm](string))
-        for parts in asked
+        for parts in requested
         for key in KEYS
         for uri in _uris_of(parts)
         for string in (*plain_strings(uri, key), sent_string(uri, key))
         if string is not None
     }
-    urls = [parts.join() for parts in asked] + [asked[0]._replace(scheme=b"https", port=b"80").join()]
+    urls = [parts.join() for parts in requested] + [requested[0]._replace(scheme=b"https", port=b"80").join()]
     whole = sorted((RUNGS[rung].canonicalize(url), rung) for url in urls for rung in RUNGS)
     clear = st.sampled_from(texts)
     return st.one_of(
@@ -208,22 +208,24 @@ def terms(layers: Sequence[str] = ("first", "second")) -> st.SearchStrategy[Term
     )
 
 
-class Given(NamedTuple):
+class RulesAndRequests(NamedTuple):
     """Rules in the order of their lines, several of them alike, and requests that many of them fit."""
 
     rules: list[Rule]
-    asked: list[Parts]
+    requested: list[Parts]
 
     @property
     def uris(self) -> list[Parts]:
-        return [uri for parts in self.asked for uri in _uris_of(parts)]
+        return [uri for parts in self.requested for uri in _uris_of(parts)]
 
 
 @st.composite
-def given_rules(draw: st.DrawFn, layers: Sequence[str] = ("first", "second")) -> Given:
-    asked = draw(st.lists(requests(), min_size=2, max_size=3))
+def given_rules(draw: st.DrawFn, layers: Sequence[str] = ("first", "second")) -> RulesAndRequests:
+    requested = draw(st.lists(requests(), min_size=2, max_size=3))
     count = draw(st.integers(0, 16))
-    some = draw(st.lists(_patterns(asked), min_size=count, max_size=count))
+    some = draw(st.lists(_patterns(requested), min_size=count, max_size=count))
     of_lists = draw(st.lists(terms(layers), min_size=3, max_size=4))
     pairs = [(pattern, draw(st.sampled_from(of_lists))) for pattern in some + draw(st.permutations(some))[: count // 2]]
-    return Given([Rule(pattern, of_list, line) for line, (pattern, of_list) in enumerate(pairs, 1)], asked)
+    return RulesAndRequests(
+        [Rule(pattern, of_list, line) for line, (pattern, of_list) in enumerate(pairs, 1)], requested
+    )

@@ -18,7 +18,7 @@ from hushlist.core.match.seal import SealKey
 from hushlist.core.url.hashed_uri import HashedUri
 from hushlist.core.url.parts import split_generic
 from support.engines import rules_of
-from unit.core.match.plain_index import SEAL, STEADY, Given, PlainIndex, canonical, given_rules, octets_of
+from unit.core.match.plain_index import SEAL, STEADY, PlainIndex, RulesAndRequests, canonical, given_rules, octets_of
 
 TERMS = Terms(Action.BLOCK, "list", "file")
 #: for tests of which each example makes an index of many rules
@@ -43,9 +43,9 @@ def host_of(match: Match) -> bytes:
 @pytest.mark.slow
 @FEW
 @given(given_rules())
-def test_finds_what_a_plain_search_finds(given: Given) -> None:
+def test_finds_what_a_plain_search_finds(given: RulesAndRequests) -> None:
     index, plain = index_of(given.rules), PlainIndex(given.rules)
-    for parts in (*given.asked, *given.asked):  # folders are remembered
+    for parts in (*given.requested, *given.requested):  # folders are remembered
         assert by_pattern(index.find(parts)) == by_pattern(plain.find(parts))
     assert by_pattern(index.find_uris(given.uris)) == by_pattern(plain.find_uris(given.uris))
     assert len(index) == len(plain.rules)
@@ -55,7 +55,7 @@ def test_finds_what_a_plain_search_finds(given: Given) -> None:
 @pytest.mark.slow
 @FEW
 @given(given_rules())
-def test_finds_sealed_hashes_as_a_plain_search_does(given: Given) -> None:
+def test_finds_sealed_hashes_as_a_plain_search_does(given: RulesAndRequests) -> None:
     seal, name = SEAL.sealer(), SEAL.fingerprint
     rules = [
         rule._replace(pattern=ExpressionHash(seal(rule.pattern.value)[: 4 + 7 * (at % 5)], name))
@@ -65,7 +65,7 @@ def test_finds_sealed_hashes_as_a_plain_search_does(given: Given) -> None:
     ]
     index, plain = index_of(rules), PlainIndex(rules)
     index.unseal({name: SEAL})
-    for parts in (*given.asked, *given.asked):
+    for parts in (*given.requested, *given.requested):
         assert by_pattern(index.find(parts)) == by_pattern(plain.find(parts))
 
 
@@ -97,9 +97,9 @@ def test_folders_that_were_forgotten_are_looked_up_again(monkeypatch: pytest.Mon
 
 @FEW
 @given(given_rules())
-def test_what_fits_a_host_and_what_fits_its_paths_is_all_that_fits(given: Given) -> None:
+def test_what_fits_a_host_and_what_fits_its_paths_is_all_that_fits(given: RulesAndRequests) -> None:
     index = index_of(given.rules)
-    for parts in given.asked:
+    for parts in given.requested:
         host = index.on_host(parts.host or b"")
         found = [*host.matches, *index.find_paths(host, parts.path, parts.query)]
         assert found == index.find(parts)
@@ -109,14 +109,14 @@ def test_what_fits_a_host_and_what_fits_its_paths_is_all_that_fits(given: Given)
 
 @FEW
 @given(given_rules())
-def test_a_file_answers_as_the_same_octets_in_memory_do(given: Given) -> None:
+def test_a_file_answers_as_the_same_octets_in_memory_do(given: RulesAndRequests) -> None:
     index = index_of(given.rules)
     with NamedTemporaryFile() as file:
         file.write(octets_of(index))
         file.flush()
         opened = Index.open(Path(file.name))
         opened.verify()
-        for parts in given.asked:
+        for parts in given.requested:
             assert opened.find(parts) == index.find(parts)
         assert by_pattern(opened.find_uris(given.uris)) == by_pattern(index.find_uris(given.uris))
 
@@ -166,10 +166,10 @@ def is_below_host(rule: Rule, suffixes: Sequence[bytes]) -> bool:
 
 @FEW
 @given(given_rules())
-def test_one_look_tells_whether_there_are_rules_below_a_host(given: Given) -> None:
+def test_one_look_tells_whether_there_are_rules_below_a_host(given: RulesAndRequests) -> None:
     index = index_of(given.rules)
     suffixes_of = suffixes_with_top_level if index.directory.has_top_level else host_suffixes
-    for parts in given.asked:
+    for parts in given.requested:
         suffixes = suffixes_of(parts.host or b"", 99)
         has_rules_below = any(is_below_host(rule, suffixes) for rule in given.rules)
         assert index.on_host(parts.host or b"").has_rules_below is has_rules_below

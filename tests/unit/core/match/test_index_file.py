@@ -32,10 +32,10 @@ RULES = rules_of(
     """
 )
 SMALL = octets_of(index_of(RULES))
-ASKED = [canonical(url) for url in ("h.example", "h.example/a/b", "10.1.2.3", "www.thus.net", "other.example/x")]
+QUERIES = [canonical(url) for url in ("h.example", "h.example/a/b", "10.1.2.3", "www.thus.net", "other.example/x")]
 
 
-def answers(index: Index, asked: list[Parts] = ASKED) -> list[list[Match]]:
+def answers(index: Index, asked: list[Parts] = QUERIES) -> list[list[Match]]:
     return [[*index.find(parts), *index.find_uris([parts])] for parts in asked]
 
 

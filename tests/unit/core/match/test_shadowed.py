@@ -140,12 +140,14 @@ def test_a_rule_of_another_layer_covers_nothing() -> None:
 
 HOSTS = (b"b.c", b"a.b.c", b"x.a.b.c")
 PATHS = (b"/", b"/p/", b"/p/q", b"/p/q?r", b"/p/q/r/s/t/u")
-ASKED = [canonical(b"http://" + host + path) for host in (*HOSTS, b"y.x.a.b.c") for path in (*PATHS, b"/p/z", b"/z?q")]
+QUERIES = [
+    canonical(b"http://" + host + path) for host in (*HOSTS, b"y.x.a.b.c") for path in (*PATHS, b"/p/z", b"/z?q")
+]
 NOW = datetime(2026, 12, 31, tzinfo=UTC)
 LATER = datetime(2027, 1, 1, tzinfo=UTC)
 
 
-def actions(rules: Sequence[Rule], asked: Sequence[Parts] = ASKED) -> list[Action]:
+def actions(rules: Sequence[Rule], asked: Sequence[Parts] = QUERIES) -> list[Action]:
     """What is done with each request, on each day, but for tags."""
     plain = PlainIndex(rules)
     found = [(plain.find(parts), now) for parts in asked for now in (NOW, LATER)]

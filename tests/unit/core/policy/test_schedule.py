@@ -38,7 +38,7 @@ DAYS = "days such as mon-fri or Saturday (one of mon, tue, wed, thu, fri, sat, s
 DATES = "a date such as 2026-12-24, or a range such as 2026-12-21..2027-01-06"
 TIMES = "a span such as 08:00-12:30 or 21:00-06:30, from 00:00 to 24:00"
 KEYS = "days, dates, times, except"
-KNOWN = "known: a; or dates such as 2026-12-24"
+HINT = "known: a; or dates such as 2026-12-24"
 
 POLICY = """
 lessons:
@@ -255,8 +255,8 @@ def span_error(text: str) -> str:
             ["p:1: times: 08:00-08:00: it ends when it begins: expected two times; a whole day is 00:00-24:00"],
         ),
         # exceptions
-        ("a: {days: mon, except: holidays}", [f"p:1: except: holidays: there is no such schedule ({KNOWN})"]),
-        ("a:\n- days: mon\n  except: [2026-12-24, A]", [f"p:3: except: A: there is no such schedule ({KNOWN})"]),
+        ("a: {days: mon, except: holidays}", [f"p:1: except: holidays: there is no such schedule ({HINT})"]),
+        ("a:\n- days: mon\n  except: [2026-12-24, A]", [f"p:3: except: A: there is no such schedule ({HINT})"]),
         (
             "a: {days: mon, except: 12:00-13:00}",
             [f"p:1: except: 12:00-13:00: expected the name of a schedule, {DATES}"],

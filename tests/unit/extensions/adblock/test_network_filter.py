@@ -8,7 +8,7 @@ from unit.rows import each_row
 URL = "https://cdn.ads.example/v1/Ad.js?u=1"
 #: of a script of another site
 CONTEXT = Context("www.news.example", "script", is_third_party=True, method="GET")
-OWN = Context("www.ads.example", "image", is_third_party=False, method="POST")
+BY_POST = Context("www.ads.example", "image", is_third_party=False, method="POST")
 PAGE = Context("cdn.ads.example", "document", is_third_party=False, method="GET")
 
 
@@ -117,7 +117,7 @@ def test_a_pattern_fits_urls(text: str, expected: bool) -> None:
 )  # fmt: skip
 def test_options_narrow_a_filter(options: str, of_other: bool, of_own: bool, of_page: bool) -> None:
     text = f"/v1/${options}"
-    assert (fits(text), fits(text, OWN), fits(text, PAGE)) == (of_other, of_own, of_page)
+    assert (fits(text), fits(text, BY_POST), fits(text, PAGE)) == (of_other, of_own, of_page)
 
 
 def test_options_begin_where_nothing_else_follows() -> None:

@@ -35,7 +35,7 @@ class Household:
     def hit(self, *alerts: Alert, whom: str = "user:jo", number: int = 1, **about: str) -> None:
         self.book.note({(alert.name, whom): Hit(number, about) for alert in alerts}, alerts)
 
-    def told(self, *alerts: Alert) -> list[tuple[str, int, int]]:
+    def due_rows(self, *alerts: Alert) -> list[tuple[str, int, int]]:
         """Who, how often, and how many notices there were before."""
         found = self.book.take_due(alerts, datetime.fromtimestamp(self.clock.now, UTC))
         return [(row.whom, row.number, row.times) for row, _ in found]
@@ -58,16 +58,16 @@ def home(place: Path | PostgresAddress, clock: Clock) -> Iterator[Household]:
 
 def test_a_thousand_hits_are_one_notice_within_the_time(home: Household, clock: Clock) -> None:
     home.hit(ALERT, number=1000)
-    assert home.told(ALERT) == [("user:jo", 1000, 0)]
+    assert home.due_rows(ALERT) == [("user:jo", 1000, 0)]
     for _ in range(9):
         clock.now += MINUTE
         home.hit(ALERT)
-        assert home.told(ALERT) == []
+        assert home.due_rows(ALERT) == []
     clock.now += MINUTE
     home.hit(ALERT)
-    assert home.told(ALERT) == [("user:jo", 1010, 1)]
+    assert home.due_rows(ALERT) == [("user:jo", 1010, 1)]
     clock.now += HOUR
-    assert home.told(ALERT) == []
+    assert home.due_rows(ALERT) == []
 
 
 def test_it_has_to_happen_so_often_within_the_time_by_the_same_person(home: Household, clock: Clock) -> None:
@@ -76,53 +76,53 @@ def test_it_has_to_happen_so_often_within_the_time_by_the_same_person(home: Hous
         home.hit(often)
         home.hit(often, whom="user:mo")
         clock.now += 301
-        assert home.told(often) == []
+        assert home.due_rows(often) == []
     home.hit(often, number=2)
-    assert home.told(often) == [("user:jo", 3, 0)]
+    assert home.due_rows(often) == [("user:jo", 3, 0)]
 
 
 def test_two_proxies_count_together_and_one_of_them_tells(home: Household, clock: Clock) -> None:
     twice, other = Alert("twice", Conditions(search=True), times=2), Household(home.place, clock)
     home.hit(twice)
     other.hit(twice)
-    assert sorted([home.told(twice), other.told(twice)]) == [[], [("user:jo", 2, 0)]]
+    assert sorted([home.due_rows(twice), other.due_rows(twice)]) == [[], [("user:jo", 2, 0)]]
     other.book.close()
 
 
 def test_an_alert_is_told_again_until_somebody_has_seen_it_also_after_a_restart(home: Household, clock: Clock) -> None:
     again = Alert("again", Conditions(search=True), escalate=Escalation(15 * MINUTE, ("both",), times=2))
     home.hit(again)
-    assert home.told(again) == [("user:jo", 1, 0)]
+    assert home.due_rows(again) == [("user:jo", 1, 0)]
     clock.now += 15 * MINUTE - 1
-    assert home.told(again) == []
+    assert home.due_rows(again) == []
     home.book.close()
     home.book = AlertBook(home.place, clock)
     clock.now += 1
-    assert home.told(again) == [("user:jo", 1, 1)]
+    assert home.due_rows(again) == [("user:jo", 1, 1)]
     clock.now += 15 * MINUTE
-    assert home.told(again) == [("user:jo", 1, 2)]
+    assert home.due_rows(again) == [("user:jo", 1, 2)]
     clock.now += HOUR
-    assert home.told(again) == []
+    assert home.due_rows(again) == []
     home.hit(again)  # it goes on, and nobody has seen it
-    assert home.told(again) == [("user:jo", 2, 3)]
+    assert home.due_rows(again) == [("user:jo", 2, 3)]
 
 
 def test_who_has_seen_it_ends_the_notices_and_a_new_time_begins_a_new_alert(home: Household, clock: Clock) -> None:
     again = Alert("again", Conditions(search=True), escalate=Escalation(MINUTE))
     home.hit(again)
-    home.told(again)
+    home.due_rows(again)
     assert home.book.seen(home.row().id, by="anna").seen is None
     assert (home.row().seen, home.row().seen_by) == (clock.now, "anna")
     clock.now += 2 * MINUTE
     home.hit(again)
-    assert home.told(again) == []  # it is within the time
+    assert home.due_rows(again) == []  # it is within the time
     with pytest.raises(MissingError, match="anna has seen it before"):
         home.book.seen(home.row().id, by="ben")
     with pytest.raises(MissingError, match="no such alert"):
         home.book.seen(1 << 70, by="ben")
     clock.now += HOUR
     home.hit(again)
-    assert home.told(again) == [("user:jo", 1, 0)]
+    assert home.due_rows(again) == [("user:jo", 1, 0)]
     assert len(home.book.rows()) == 2
 
 
@@ -133,38 +133,38 @@ def test_quiet_hours_hold_a_notice_back_and_lose_none(home: Household, clock: Cl
     loud = Alert("loud", Conditions(search=True))
     clock.now = datetime(2026, 12, 24, 22, 0, tzinfo=UTC).timestamp()
     home.hit(quiet, loud)
-    assert home.told(quiet, loud) == [("user:jo", 1, 0)]
+    assert home.due_rows(quiet, loud) == [("user:jo", 1, 0)]
     clock.now += 7 * HOUR
     home.hit(quiet)
-    assert home.told(quiet, loud) == []
+    assert home.due_rows(quiet, loud) == []
     clock.now += HOUR
-    assert home.told(quiet, loud) == [("user:jo", 2, 0)]
+    assert home.due_rows(quiet, loud) == [("user:jo", 2, 0)]
 
 
 def test_what_the_policy_no_longer_has_is_not_told(home: Household, clock: Clock) -> None:
     home.hit(ALERT)
-    assert home.told() == []
-    assert home.told(ALERT) == []
+    assert home.due_rows() == []
+    assert home.due_rows(ALERT) == []
 
 
 def test_a_state_is_told_once(home: Household, clock: Clock) -> None:
     for _ in range(3):
         home.book.note({("games", "ads.txt"): Hit(1, {"why": "it lost half"}, is_state=True)}, [ALERT])
         clock.now += HOUR
-    assert home.told(ALERT) == [("ads.txt", 1, 0)]
+    assert home.due_rows(ALERT) == [("ads.txt", 1, 0)]
     home.book.seen(home.row().id, by="anna")
     home.book.note({("games", "ads.txt"): Hit(1, {"why": "it lost half"}, is_state=True)}, [ALERT])
-    assert home.told(ALERT) == []
+    assert home.due_rows(ALERT) == []
     home.book.note({("games", "ads.txt"): Hit(1, {"why": "it lost all"}, is_state=True)}, [ALERT])
-    assert home.told(ALERT) == [("ads.txt", 1, 0)]
+    assert home.due_rows(ALERT) == [("ads.txt", 1, 0)]
 
 
 def test_a_clock_that_was_set_back_stops_no_alert(home: Household, clock: Clock) -> None:
     home.hit(ALERT)
-    home.told(ALERT)
+    home.due_rows(ALERT)
     clock.now -= 10 * HOUR
     home.hit(ALERT)
-    assert home.told(ALERT) == [("user:jo", 2, 1)]
+    assert home.due_rows(ALERT) == [("user:jo", 2, 1)]
 
 
 def test_devices_of_the_first_day_are_learned_and_later_ones_are_new_once(home: Household, clock: Clock) -> None:

@@ -38,7 +38,7 @@ groups:
   - {name: 7b, clients: [10.7.2.0/24, 'fd00:7b::/64']}
 """
 TINA = {"tina": "manage, groups: [7b]", "max": "manage"}
-OWN = ("group:7b", "10.7.2.5", "::ffff:10.7.2.5", "fd00:7b::5")
+MEMBERS = ("group:7b", "10.7.2.5", "::ffff:10.7.2.5", "fd00:7b::5")
 #: whoever is somebody else's, nobody's, everybody, or not sure to be in the class
 OTHERS = ("group:7a", "group:exam", f"group:{DEFAULT}", "group:gone", "group:", "10.7.1.5", "10.7.2.9", "10.9.0.1")
 OTHERS += ("user:jo", "user:7b", "everybody", "", "client-ABCDEFGH", "7b", "group:7B", "fd00:7a::5", "10.7.2.0/24")
@@ -156,7 +156,7 @@ def test_no_row_says_that_it_is_limited_and_is_not(limit: Limit, method: str, pa
 # -- for whom ----------------------------------------------------------------------------------------------------------
 
 
-@each_row(("path", "whom"), [(path, whom) for path in BODIES for whom in OWN])
+@each_row(("path", "whom"), [(path, whom) for path in BODIES for whom in MEMBERS])
 def test_they_act_for_their_own(tina: Browser, path: str, whom: str) -> None:
     status, found = tina.call("POST", path, {**BODIES[path], "client": whom})
     assert status == 200, found
@@ -193,7 +193,7 @@ def test_they_see_the_records_of_their_own(tina: Browser, tmp_path: Path, path: 
     times = [time_text(now - 60 - place) for place in range(len(visits))]
     lines = [{**visit, "file": file, "time": at} for visit, file, at in zip(visits, files, times, strict=True)]
     write_log(tmp_path / "log", lines)
-    for whom in OWN:
+    for whom in MEMBERS:
         found = tina.send("GET", f"{BASE}{path}?whom={whom}").text or ""
         assert "own.example" in found or whom == "fd00:7b::5", whom
         assert not [one for one in ("before", "exam.", '"7a"', "10.7.1.5") if one in found]
@@ -249,7 +249,7 @@ def test_they_answer_what_their_own_ask_for_alone(hushlist: Hushlist, tina: Brow
 
 
 def test_they_see_their_own_record_and_undo_what_it_has(tina: Browser, head: Browser) -> None:
-    of_head = [head.call("POST", "/blackouts", {"client": one, "minutes": 5})[1]["recorded"] for one in OWN[:2]]
+    of_head = [head.call("POST", "/blackouts", {"client": one, "minutes": 5})[1]["recorded"] for one in MEMBERS[:2]]
     of_head += [head.call("POST", "/grants", {**ORDER, "client": "group:7a"})[1]["recorded"]]
     own = tina.call("POST", "/grants", {**ORDER, "client": "group:7b"})[1]["recorded"]
     assert [one["id"] for one in tina.call("GET", "/record")[1]["record"]] == [own]

@@ -41,7 +41,7 @@ TAKES = (
     Parameter("what", Text("what it is", choices=("host", "url")), "url"),
     Parameter("id", Text("its id", 9, pattern="[0-9]*"), ""),
 )
-GIVEN = {"name": "a", "minutes": 5, "what": "url", "id": ""}
+VALUES = {"name": "a", "minutes": 5, "what": "url", "id": ""}
 
 
 @each_row(
@@ -56,7 +56,7 @@ GIVEN = {"name": "a", "minutes": 5, "what": "url", "id": ""}
     ],
 )
 def test_what_is_as_it_has_to_be_is_taken(given: dict[str, object]) -> None:
-    assert values_of(TAKES, {"name": "a", **given}) == {**GIVEN, **given}
+    assert values_of(TAKES, {"name": "a", **given}) == {**VALUES, **given}
 
 
 @each_row(

@@ -36,7 +36,7 @@ PATHS = (
     "/ca.cer",
     "/ca.p12",
 )
-OWN = ("192.168.7.2", 8080)
+PROXY = ("192.168.7.2", 8080)
 PUPIL = "10.9.8.7"
 
 
@@ -68,7 +68,7 @@ def hushlist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: certs.CertS
 
 def flow_of(url: str, mode: str = "regular", method: str = "GET", **headers: str) -> http.HTTPFlow:
     flow = flows.flow_of(url, method, client=PUPIL, mode=mode, **headers)
-    flow.client_conn.sockname = OWN
+    flow.client_conn.sockname = PROXY
     return flow
 
 

@@ -17,7 +17,7 @@ from hushlist.extensions.dashboard.shared_figures import (
 from hushlist.proxy.statistics import NotedDecision
 from unit.extensions.journal.samples import record
 
-ONE = """\
+POLICY_TEXT = """\
 # HELP hushlist_decisions_total Requests.
 # TYPE hushlist_decisions_total counter
 hushlist_decisions_total{action="block",group="a } b"} 3
@@ -32,7 +32,7 @@ hushlist_start_time_seconds 100.5
 # TYPE process_resident_memory_bytes gauge
 process_resident_memory_bytes 5000
 """
-OTHER = ONE.replace(" 3\n", " 4\n").replace('action="pass"', 'action="warn"').replace("100.5", "90")
+OTHER = POLICY_TEXT.replace(" 3\n", " 4\n").replace('action="pass"', 'action="warn"').replace("100.5", "90")
 
 
 def data(total: int, **more: Any) -> dict[str, Any]:
@@ -53,25 +53,25 @@ def data(total: int, **more: Any) -> dict[str, Any]:
 
 
 def test_counters_are_added_and_of_the_rest_one_is_told() -> None:
-    added = added_metrics([ONE, OTHER])
+    added = added_metrics([POLICY_TEXT, OTHER])
     assert added == (
-        ONE.replace(" 3\n", " 7\n")
+        POLICY_TEXT.replace(" 3\n", " 7\n")
         .replace("# HELP hushlist_rules", 'hushlist_decisions_total{action="warn",group="x"} 10\n# HELP hushlist_rules')
         .replace("100.5", "90")
         .replace(" 5000", " 10000")
     )
-    assert added_metrics([ONE]) == ONE
+    assert added_metrics([POLICY_TEXT]) == POLICY_TEXT
 
 
 def test_of_workers_that_have_ended_counters_stay(tmp_path: Path) -> None:
     assert ended_in(tmp_path) == ("", None)
-    note_end(tmp_path, ONE, data(3))
+    note_end(tmp_path, POLICY_TEXT, data(3))
     note_end(tmp_path, OTHER, data(4))
     metrics, ended = ended_in(tmp_path)
     assert 'group="a } b"} 7\n' in metrics
     assert counters(metrics) == metrics
     assert "hushlist_rules{" not in added_metrics([metrics])
-    assert added_metrics([ONE, metrics]).count("100.5") == 1
+    assert added_metrics([POLICY_TEXT, metrics]).count("100.5") == 1
     assert ended is not None
     assert ended["counts"]["total"] == 7
     assert added_data([data(1)], ended)["counts"]["total"] == 8

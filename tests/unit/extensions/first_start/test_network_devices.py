@@ -31,12 +31,12 @@ duid 00:01
 KEA = """address,hwaddr,client_id,valid_lifetime,expire,subnet_id,fqdn_fwd,fqdn_rev,hostname,state
 192.168.1.26,00:00:5e:00:53:26,,4000,1796000000,1,0,0,leo-laptop.home.example.,0
 """
-OWN = "192.168.1.10"
+PROXY = "192.168.1.10"
 
 
 @pytest.fixture(autouse=True)
 def _own_address(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(network_devices, "own_address", lambda: OWN)
+    monkeypatch.setattr(network_devices, "own_address", lambda: PROXY)
 
 
 def test_devices_are_seen_with_the_names_of_their_leases(tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_devices_are_seen_with_the_names_of_their_leases(tmp_path: Path) -> None
             "var/lib/kea/kea-leases4.csv": KEA,
         },
     )
-    clients = ["192.168.1.40", "127.0.0.1", "", "fe80::1", OWN, "nobody"]
+    clients = ["192.168.1.40", "127.0.0.1", "", "fe80::1", PROXY, "nobody"]
     assert seen_devices(clients, root=tmp_path) == [
         Device("192.168.1.22", "mias-tablet"),
         Device("192.168.1.26", "leo-laptop"),

@@ -27,7 +27,7 @@ from unit.extensions.journal.samples import fill, record
 
 Start = Callable[..., Hushlist]
 #: who asks for what; the log keeps only what a rule fits
-ASKED = (
+QUESTIONS = (
     ("10.0.0.7", "http://ads.example/a?secret"),
     ("10.0.0.7", "http://ads.example/b"),
     ("10.0.0.7", "http://fine.example/"),
@@ -51,7 +51,7 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
         layers = "layers: [{name: lists, lists: [ads.yaml]}]"
         (tmp_path / "policy.yaml").write_text(f"timezone: Asia/Kathmandu\nlog: {log}\n{groups}\n{more}\n{layers}\n")
         context.configure(addon, hushlist_policy=str(tmp_path / "policy.yaml"), hushlist_mode="block")
-        for client, url in ASKED:
+        for client, url in QUESTIONS:
             addon.requestheaders(flow_of(url, client=client))
         log_of(addon.runtime) and log_of(addon.runtime).flush(30)
         return addon
@@ -192,7 +192,7 @@ def test_records_are_told_the_newest_first(start: Start, rows: str, asked: dict[
 def test_of_a_day_there_is_what_that_day_has_by_the_clock_of_the_policy(start: Start) -> None:
     hushlist = start("{what: all}")
     today = result_of(hushlist, figures)["first"]
-    assert len(result_of(hushlist, activity, day=today)["records"]) == len(ASKED)
+    assert len(result_of(hushlist, activity, day=today)["records"]) == len(QUESTIONS)
 
 
 def test_what_cannot_be_asked_says_why(start: Start) -> None:

@@ -232,7 +232,7 @@ def test_the_page_reaches_no_program_and_no_file_that_the_policy_did_not_name(
 
 
 NEW, BESIDE = "is not newly named here", "what stands beside it is not changed here"
-TOLD = {**HOOK, "token": "token"}
+CHANNEL = {**HOOK, "token": "token"}
 
 
 @pytest.mark.parametrize(
@@ -242,18 +242,18 @@ TOLD = {**HOOK, "token": "token"}
         ("layers", [{"name": "x", "lists": ["public/seal"]}], NEW),
         ("layers", [{"name": "x", "lists": ["private/open"]}], NEW),
         ("block-page", "link", NEW),
-        ("notify", [TOLD, {"webhook": "https://evil.example/", "token": "login"}], NEW),
-        ("notify", [{**TOLD, "webhook": "https://evil.example/"}], BESIDE),
-        ("notify", [TOLD, {**TOLD, "webhook": "https://evil.example/"}], BESIDE),
-        ("notify", [{**TOLD, "json": {"text": "$message"}}], BESIDE),
+        ("notify", [CHANNEL, {"webhook": "https://evil.example/", "token": "login"}], NEW),
+        ("notify", [{**CHANNEL, "webhook": "https://evil.example/"}], BESIDE),
+        ("notify", [CHANNEL, {**CHANNEL, "webhook": "https://evil.example/"}], BESIDE),
+        ("notify", [{**CHANNEL, "json": {"text": "$message"}}], BESIDE),
         ("notify", [{"mail": "a@b.example", "from": "c@d.example", "server": "evil.example", "login": "token"}], NEW),
-        ("notify", [TOLD, {"webhook": "https://b.example/"}], ""),
+        ("notify", [CHANNEL, {"webhook": "https://b.example/"}], ""),
         ("notify", None, ""),
         ("block-page", "open", ""),
     ],
 )
 def test_the_page_tells_no_secret(tmp_path: Path, section: str, value: object, why: str) -> None:
-    before = f"notify: {json.dumps([TOLD])}\nchecks: {{looks-like: {{hashes: [h], seal: public/seal}}}}\n"
+    before = f"notify: {json.dumps([CHANNEL])}\nchecks: {{looks-like: {{hashes: [h], seal: public/seal}}}}\n"
     for name, mode in (("login", 0o640), ("token", 0o600), ("public/seal", 0o644), ("private/open", 0o644)):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("secret.example\n")

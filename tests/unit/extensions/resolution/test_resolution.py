@@ -160,7 +160,7 @@ def zone(monkeypatch: pytest.MonkeyPatch) -> Zone:
 
     async def by_udp(_: str, question: bytes, __: int) -> bytes:
         await asyncio.sleep(0)
-        name, kind = _asked(question)
+        name, kind = _asked_names(question)
         found = names.get(name)
         if isinstance(found, bytes):
             return answer_to(question, record(POINTER, CNAME, found))
@@ -179,7 +179,7 @@ def zone(monkeypatch: pytest.MonkeyPatch) -> Zone:
     return names
 
 
-def _asked(question: bytes) -> tuple[bytes, int]:
+def _asked_names(question: bytes) -> tuple[bytes, int]:
     labels, at = [], 12
     while question[at]:
         labels.append(question[at + 1 : at + 1 + question[at]])

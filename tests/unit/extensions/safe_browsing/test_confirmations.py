@@ -25,7 +25,7 @@ class Server:
     """Answers as it is told; each question is in ``asked``."""
 
     def __init__(self) -> None:
-        self.asked: list[tuple[str, tuple[bytes, ...]]] = []
+        self.questions: list[tuple[str, tuple[bytes, ...]]] = []
         self.answer = FullHashes({BAD: (Threat("MALWARE", 300.0),)}, 300.0)
         self.error: Exception | None = None
         self.may_answer = Event()
@@ -35,7 +35,7 @@ class Server:
 
     def __call__(self, service: SafeBrowsing, prefixes: Collection[bytes]) -> FullHashes:
         with self._has_come:
-            self.asked.append((service.server, tuple(prefixes)))
+            self.questions.append((service.server, tuple(prefixes)))
             self._has_come.notify_all()
         assert self.may_answer.wait(PATIENT)
         if self.error is not None:
@@ -45,7 +45,7 @@ class Server:
     def wait_for(self, number: int) -> None:
         """Wait until so many questions have come."""
         with self._has_come:
-            assert self._has_come.wait_for(lambda: len(self.asked) >= number, PATIENT)
+            assert self._has_come.wait_for(lambda: len(self.questions) >= number, PATIENT)
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def server() -> Server:
 
 
 @pytest.fixture
-def known(server: Server) -> Confirmations:
+def remembered(server: Server) -> Confirmations:
     return Confirmations(server, lambda: server.now, lambda: 0.0, lambda: server.now)
 
 
@@ -62,230 +62,236 @@ def question(digest: bytes, service: SafeBrowsing = SERVICE, size: int = 4) -> Q
     return Question(service, digest[:size], digest)
 
 
-def kinds(known: Confirmations, asked: Question) -> list[str] | None:
-    verdict = known.verdict(asked)
+def kinds(remembered: Confirmations, asked: Question) -> list[str] | None:
+    verdict = remembered.verdict(asked)
     return None if verdict is None else [threat.kind for threat in verdict.threats]
 
 
 def test_where_no_thread_can_begin_nobody_waits(
-    known: Confirmations, server: Server, monkeypatch: pytest.MonkeyPatch
+    remembered: Confirmations, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def start(self: Thread) -> None:
         raise RuntimeError("can't start new thread")
 
     with monkeypatch.context() as patch:
         patch.setattr(Thread, "start", start)
-        (waiting,) = known.ask_soon([question(BAD)], "10.0.0.7")
+        (waiting,) = remembered.ask_soon([question(BAD)], "10.0.0.7")
         assert waiting.done()
-    assert known.verdict(question(BAD)) is None
-    (waiting,) = known.ask_soon([question(BAD)], "10.0.0.7")
+    assert remembered.verdict(question(BAD)) is None
+    (waiting,) = remembered.ask_soon([question(BAD)], "10.0.0.7")
     wait([waiting], PATIENT)
-    assert kinds(known, question(BAD)) == ["MALWARE"]
+    assert kinds(remembered, question(BAD)) == ["MALWARE"]
 
 
-def test_a_full_hash_is_unsafe_and_every_other_of_its_prefix_is_safe(known: Confirmations, server: Server) -> None:
+def test_a_full_hash_is_unsafe_and_every_other_of_its_prefix_is_safe(remembered: Confirmations, server: Server) -> None:
     sibling = BAD[:4] + bytes(28)
-    known.ask([question(BAD)])
-    assert (kinds(known, question(BAD)), kinds(known, question(sibling))) == (["MALWARE"], [])
-    assert kinds(known, question(GOOD)) is None
-    assert server.asked == [("https://lists.example", (BAD[:4],))]
+    remembered.ask([question(BAD)])
+    assert (kinds(remembered, question(BAD)), kinds(remembered, question(sibling))) == (["MALWARE"], [])
+    assert kinds(remembered, question(GOOD)) is None
+    assert server.questions == [("https://lists.example", (BAD[:4],))]
 
 
-def test_only_prefixes_are_sent_in_one_question_for_each_server(known: Confirmations, server: Server) -> None:
-    known.ask([question(BAD), question(GOOD), question(BAD), question(GOOD, OTHER)])
-    assert sorted(server.asked) == [
+def test_only_prefixes_are_sent_in_one_question_for_each_server(remembered: Confirmations, server: Server) -> None:
+    remembered.ask([question(BAD), question(GOOD), question(BAD), question(GOOD, OTHER)])
+    assert sorted(server.questions) == [
         ("https://lists.example", (BAD[:4], GOOD[:4])),
         ("https://other.example", (GOOD[:4],)),
     ]
 
 
-def test_what_is_known_is_not_asked_again_until_its_time_is_over(known: Confirmations, server: Server) -> None:
-    known.ask([question(BAD)])
+def test_what_is_known_is_not_asked_again_until_its_time_is_over(remembered: Confirmations, server: Server) -> None:
+    remembered.ask([question(BAD)])
     server.now += 299
-    known.ask([question(BAD)])
-    assert (kinds(known, question(BAD)), len(server.asked)) == (["MALWARE"], 1)
+    remembered.ask([question(BAD)])
+    assert (kinds(remembered, question(BAD)), len(server.questions)) == (["MALWARE"], 1)
     server.now += 1  # "the expiry instant itself counts as expired"
-    assert kinds(known, question(BAD)) is None
-    known.ask([question(BAD)])
-    assert len(server.asked) == 2
+    assert kinds(remembered, question(BAD)) is None
+    remembered.ask([question(BAD)])
+    assert len(server.questions) == 2
 
 
 @pytest.mark.parametrize("lasts", [0.0, -1.0, -1e18])
-def test_an_answer_that_lasts_no_time_serves_those_who_wait(known: Confirmations, server: Server, lasts: float) -> None:
+def test_an_answer_that_lasts_no_time_serves_those_who_wait(
+    remembered: Confirmations, server: Server, lasts: float
+) -> None:
     server.answer = FullHashes({BAD: (Threat("MALWARE", lasts),)}, lasts)
-    known.ask([question(BAD), question(GOOD)])
-    assert (kinds(known, question(BAD)), kinds(known, question(GOOD))) == (["MALWARE"], [])
+    remembered.ask([question(BAD), question(GOOD)])
+    assert (kinds(remembered, question(BAD)), kinds(remembered, question(GOOD))) == (["MALWARE"], [])
     server.now += 5
-    assert kinds(known, question(BAD)) is None
-    assert kinds(known, question(GOOD)) is None
+    assert kinds(remembered, question(BAD)) is None
+    assert kinds(remembered, question(GOOD)) is None
 
 
-def test_what_google_has_said_is_used_for_half_an_hour(known: Confirmations, server: Server) -> None:
+def test_what_google_has_said_is_used_for_half_an_hour(remembered: Confirmations, server: Server) -> None:
     google = SafeBrowsing(5, GOOGLE, ("mw-4b",), "key")
     server.answer = FullHashes({BAD: (Threat("MALWARE", 7200.0),)}, 7200.0)
-    known.ask([question(BAD, google), question(BAD)])
+    remembered.ask([question(BAD, google), question(BAD)])
     server.now += 1799
-    assert kinds(known, question(BAD, google)) == ["MALWARE"]
+    assert kinds(remembered, question(BAD, google)) == ["MALWARE"]
     server.now += 1
-    assert (kinds(known, question(BAD, google)), kinds(known, question(BAD))) == (None, ["MALWARE"])
+    assert (kinds(remembered, question(BAD, google)), kinds(remembered, question(BAD))) == (None, ["MALWARE"])
 
 
-def test_a_server_that_failed_is_left_alone_by_the_book(known: Confirmations, server: Server) -> None:
+def test_a_server_that_failed_is_left_alone_by_the_book(remembered: Confirmations, server: Server) -> None:
     server.error = REFUSED
     for minutes in (15, 30, 60):
-        known.ask([question(BAD)])
+        remembered.ask([question(BAD)])
         server.now += 60 * minutes - 1
-        before = len(server.asked)
-        known.ask([question(BAD), question(GOOD)])
-        assert len(server.asked) == before
+        before = len(server.questions)
+        remembered.ask([question(BAD), question(GOOD)])
+        assert len(server.questions) == before
         server.now += 1
-    assert (known.sent, known.unanswered) == (3, 3)
+    assert (remembered.sent, remembered.unanswered) == (3, 3)
     server.error = None
-    known.ask([question(BAD)])
-    assert kinds(known, question(BAD)) == ["MALWARE"]
+    remembered.ask([question(BAD)])
+    assert kinds(remembered, question(BAD)) == ["MALWARE"]
     server.now, server.error = server.now + 400, REFUSED
-    known.ask([question(BAD)])
+    remembered.ask([question(BAD)])
     server.now += 15 * 60  # success has ended the counting
-    known.ask([question(BAD)])
-    assert known.unanswered == 5
+    remembered.ask([question(BAD)])
+    assert remembered.unanswered == 5
 
 
 @pytest.mark.parametrize(("seconds", "until"), [(60, "00:31:40"), (7200, "02:16:40"), (1e9, "1970-01-02 00:16:40")])
 def test_a_server_is_left_alone_for_as_long_as_it_asks_but_a_day_at_most(
-    known: Confirmations, server: Server, seconds: float, until: str
+    remembered: Confirmations, server: Server, seconds: float, until: str
 ) -> None:
     server.error = FetchError("the server says 503", seconds, is_refusal=True)
-    known.ask([question(BAD)])
-    assert (known.fault(SERVICE) or "").endswith(f"{until} UTC")
+    remembered.ask([question(BAD)])
+    assert (remembered.fault(SERVICE) or "").endswith(f"{until} UTC")
 
 
 def test_while_one_server_is_left_alone_its_answers_hold_and_others_are_asked(
-    known: Confirmations, server: Server
+    remembered: Confirmations, server: Server
 ) -> None:
-    known.ask([question(BAD)])
+    remembered.ask([question(BAD)])
     server.error = FetchError("the server says 500", is_refusal=True)
-    known.ask([question(GOOD)])
-    assert kinds(known, question(BAD)) == ["MALWARE"]
-    why = known.fault(SERVICE) or ""
+    remembered.ask([question(GOOD)])
+    assert kinds(remembered, question(BAD)) == ["MALWARE"]
+    why = remembered.fault(SERVICE) or ""
     assert why == ("https://lists.example: the server says 500; it is not asked again before 1970-01-01 00:31:40 UTC")
-    assert known.fault(OTHER) is None
-    known.ask([question(GOOD, OTHER)])
-    assert server.asked[-1][0] == "https://other.example"
+    assert remembered.fault(OTHER) is None
+    remembered.ask([question(GOOD, OTHER)])
+    assert server.questions[-1][0] == "https://other.example"
 
 
-def test_whatever_fails_is_a_failed_answer_and_quotes_nothing(known: Confirmations, server: Server) -> None:
+def test_whatever_fails_is_a_failed_answer_and_quotes_nothing(remembered: Confirmations, server: Server) -> None:
     server.error = RuntimeError(f"prefix {BAD.hex()}")
-    known.ask([question(BAD)])
-    assert "the filter failed: RuntimeError;" in (known.fault(SERVICE) or "")
-    assert BAD.hex() not in (known.fault(SERVICE) or "")
+    remembered.ask([question(BAD)])
+    assert "the filter failed: RuntimeError;" in (remembered.fault(SERVICE) or "")
+    assert BAD.hex() not in (remembered.fault(SERVICE) or "")
 
 
-def test_a_wait_that_the_server_asks_for_is_no_failure(known: Confirmations, server: Server) -> None:
+def test_a_wait_that_the_server_asks_for_is_no_failure(remembered: Confirmations, server: Server) -> None:
     server.answer = FullHashes({}, 1.0, wait=120.0)
-    known.ask([question(BAD)])
+    remembered.ask([question(BAD)])
     server.now += 119
-    known.ask([question(BAD)])
-    assert len(server.asked) == 1
-    assert "it asks to wait for 120 seconds" in (known.fault(SERVICE) or "")
+    remembered.ask([question(BAD)])
+    assert len(server.questions) == 1
+    assert "it asks to wait for 120 seconds" in (remembered.fault(SERVICE) or "")
     server.now += 1
-    known.ask([question(BAD)])
-    assert (len(server.asked), known.unanswered) == (2, 0)
+    remembered.ask([question(BAD)])
+    assert (len(server.questions), remembered.unanswered) == (2, 0)
 
 
-def test_several_that_wait_for_one_prefix_ask_once(known: Confirmations, server: Server) -> None:
+def test_several_that_wait_for_one_prefix_ask_once(remembered: Confirmations, server: Server) -> None:
     server.may_answer.clear()
-    waiting = [future for _ in range(20) for future in known.ask_soon([question(BAD)])]
+    waiting = [future for _ in range(20) for future in remembered.ask_soon([question(BAD)])]
     server.wait_for(1)
-    both = known.ask_soon([question(BAD), question(GOOD)])
+    both = remembered.ask_soon([question(BAD), question(GOOD)])
     assert len({*waiting, *both}) == 2
     server.may_answer.set()
     assert not wait([*waiting, *both], PATIENT).not_done
-    assert sorted(server.asked) == [("https://lists.example", (BAD[:4],)), ("https://lists.example", (GOOD[:4],))]
+    assert sorted(server.questions) == [("https://lists.example", (BAD[:4],)), ("https://lists.example", (GOOD[:4],))]
 
 
-def flood(known: Confirmations, server: Server, *clients: str, count: int = 200) -> list[Future[None]]:
+def flood(remembered: Confirmations, server: Server, *clients: str, count: int = 200) -> list[Future[None]]:
     """The questions that wait, once all threads wait for an answer and each client has asked for so much."""
     server.may_answer.clear()
     for number in range(4):
-        known.ask_soon([question(full_hash(b"first%d.example/" % number))], "first")
+        remembered.ask_soon([question(full_hash(b"first%d.example/" % number))], "first")
         server.wait_for(number + 1)
     digests = [full_hash(b"%d.example/%s" % (number, client.encode())) for number in range(count) for client in clients]
     names = [client for _ in range(count) for client in clients]
     return [
         future
         for name, digest in zip(names, digests, strict=True)
-        for future in known.ask_soon([question(digest)], name)
+        for future in remembered.ask_soon([question(digest)], name)
     ]
 
 
 def test_what_waits_of_one_client_is_bounded_and_goes_out_in_few_questions(
-    known: Confirmations, server: Server
+    remembered: Confirmations, server: Server
 ) -> None:
-    asked = flood(known, server, "pupil")
+    asked = flood(remembered, server, "pupil")
     assert len(asked) == confirmations.MOST_OF_CLIENT == 60
     server.may_answer.set()
     assert not wait(asked, PATIENT).not_done
-    assert [len(prefixes) for _, prefixes in server.asked[4:]] == [30, 30]
+    assert [len(prefixes) for _, prefixes in server.questions[4:]] == [30, 30]
 
 
-def test_who_floods_takes_nobody_s_turn(known: Confirmations, server: Server) -> None:
-    flood(known, server, "pupil", "another")
-    (mine,) = known.ask_soon([question(BAD)], "teacher")
-    assert known.ask_soon([question(GOOD)], "pupil") == []
+def test_who_floods_takes_nobody_s_turn(remembered: Confirmations, server: Server) -> None:
+    flood(remembered, server, "pupil", "another")
+    (mine,) = remembered.ask_soon([question(BAD)], "teacher")
+    assert remembered.ask_soon([question(GOOD)], "pupil") == []
     server.may_answer.set()
     assert not wait([mine], PATIENT).not_done
-    assert kinds(known, question(BAD)) == ["MALWARE"]
-    assert BAD[:4] in {prefix for _, prefixes in server.asked[4:5] for prefix in prefixes}  # in the very next question
+    assert kinds(remembered, question(BAD)) == ["MALWARE"]
+    assert BAD[:4] in {
+        prefix for _, prefixes in server.questions[4:5] for prefix in prefixes
+    }  # in the very next question
 
 
 @pytest.mark.slow
 def test_a_server_is_not_asked_faster_than_it_takes(server: Server) -> None:
     """Whoever asks, so that nobody makes it refuse all of us."""
     now = [0.0]
-    known = Confirmations(server, lambda: server.now, lambda: 0.0, lambda: now[0])
+    remembered = Confirmations(server, lambda: server.now, lambda: 0.0, lambda: now[0])
     for number in range(30):
-        known.ask([question(full_hash(b"%d.example/" % number))])
-    waiting = [known.ask_soon([question(full_hash(b"%d.test/" % number))], "pupil")[0] for number in range(3)]
+        remembered.ask([question(full_hash(b"%d.example/" % number))])
+    waiting = [remembered.ask_soon([question(full_hash(b"%d.test/" % number))], "pupil")[0] for number in range(3)]
     assert wait(waiting, 0.3).done == set()
     now[0] += 0.2
     assert not wait(waiting, PATIENT).not_done
-    assert [len(prefixes) for _, prefixes in server.asked] == [1] * 30 + [3]  # what waited went out together
+    assert [len(prefixes) for _, prefixes in server.questions] == [1] * 30 + [3]  # what waited went out together
 
 
 def test_a_server_that_never_ends_is_a_fault_before_anything_says_so(server: Server) -> None:
     """As where the machine waits for the name of the server."""
     now = [0.0]
-    known = Confirmations(server, lambda: server.now, lambda: 0.0, lambda: now[0])
+    remembered = Confirmations(server, lambda: server.now, lambda: 0.0, lambda: now[0])
     server.may_answer.clear()
-    known.ask_soon([question(BAD)])
+    remembered.ask_soon([question(BAD)])
     server.wait_for(1)
     now[0] = confirmations.PATIENCE - 0.1
-    assert known.fault(SERVICE) is None
+    assert remembered.fault(SERVICE) is None
     now[0] += 0.2
-    assert known.fault(SERVICE) == "https://lists.example: it was not done after 3 seconds"
-    assert known.ask_soon([question(GOOD)]) == []
+    assert remembered.fault(SERVICE) == "https://lists.example: it was not done after 3 seconds"
+    assert remembered.ask_soon([question(GOOD)]) == []
     server.may_answer.set()
 
 
-def test_after_the_end_nothing_is_asked_and_nobody_waits_forever(known: Confirmations, server: Server) -> None:
-    assert not wait(known.ask_soon([question(BAD)]), PATIENT).not_done
-    known.close()
-    assert not wait(known.ask_soon([question(GOOD)]), PATIENT).not_done
-    assert len(server.asked) == 1
+def test_after_the_end_nothing_is_asked_and_nobody_waits_forever(remembered: Confirmations, server: Server) -> None:
+    assert not wait(remembered.ask_soon([question(BAD)]), PATIENT).not_done
+    remembered.close()
+    assert not wait(remembered.ask_soon([question(GOOD)]), PATIENT).not_done
+    assert len(server.questions) == 1
 
 
-def test_what_is_remembered_is_bounded(known: Confirmations, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_remembered_is_bounded(
+    remembered: Confirmations, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(confirmations, "MOST_PREFIXES", 10)
     digests = [full_hash(b"%d.example/" % number) for number in range(30)]
     for digest in digests:
         server.now += 1
-        known.ask([question(digest)])
+        remembered.ask([question(digest)])
     server.now += 1
-    assert [own for own in digests if known.verdict(question(own)) is not None] == digests[-10:]
+    assert [own for own in digests if remembered.verdict(question(own)) is not None] == digests[-10:]
     monkeypatch.setattr(confirmations, "MOST_HASHES", 5)
     server.now += 1
     server.answer = FullHashes({BAD[:4] + bytes([number]) * 28: () for number in range(4)}, 300.0)
-    known.ask([question(BAD)])
+    remembered.ask([question(BAD)])
     server.answer = FullHashes({GOOD[:4] + bytes([number]) * 28: () for number in range(4)}, 300.0)
-    known.ask([question(GOOD)])
-    assert (kinds(known, question(BAD)), kinds(known, question(GOOD))) == (None, [])
+    remembered.ask([question(GOOD)])
+    assert (kinds(remembered, question(BAD)), kinds(remembered, question(GOOD))) == (None, [])

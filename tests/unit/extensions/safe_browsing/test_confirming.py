@@ -35,14 +35,14 @@ class Server:
 
     def __init__(self, **threats: Threat) -> None:
         self.threats: dict[bytes, tuple[Threat, ...]] = {}
-        self.asked: list[tuple[bytes, ...]] = []
+        self.questions: list[tuple[bytes, ...]] = []
         self.is_there, self.now = True, 1000.0
 
     def put(self, expression: bytes, *threats: Threat) -> None:
         self.threats[full_hash(expression)] = threats
 
     def __call__(self, _: SafeBrowsing, prefixes: Collection[bytes]) -> FullHashes:
-        self.asked.append(tuple(prefixes))
+        self.questions.append(tuple(prefixes))
         if not self.is_there:
             raise FetchError("the server says 503")
         found = {own: threats for own, threats in self.threats.items() if own.startswith(tuple(prefixes))}
@@ -95,7 +95,7 @@ def test_what_it_denies_passes_as_if_there_were_no_rule(server: Server) -> None:
     assert own.decide_url(b"http://odd.example/") == own.decide_url(b"http://odd.example/")
     decision = own.decide_url(b"http://odd.example/")
     assert (decision.action, decision.matches) == (Action.PASS, ())
-    assert server.asked == [(full_hash(ODD)[:4],)]
+    assert server.questions == [(full_hash(ODD)[:4],)]
 
 
 @pytest.mark.parametrize("blocks", [False, True])
@@ -108,7 +108,7 @@ def test_without_an_answer_the_policy_says_what_is_done(server: Server, *, block
         assert len(decision.unconfirmed) == 1
         assert ("nobody has confirmed it" in str(decision)) is blocks
         assert (decision.winner is not None and decision.winner.confirmed_by == "") is blocks
-    assert len(server.asked) == 1  # then it is left alone
+    assert len(server.questions) == 1  # then it is left alone
     assert own.decide_url(b"http://good.example/").action is Action.PASS
 
 
@@ -120,7 +120,7 @@ def test_an_engine_that_does_not_wait_names_what_it_would_ask(server: Server, *,
     assert [(own.service, own.prefix, own.full_hash) for own in decision.unconfirmed] == [
         (service, full_hash(BAD)[:4], full_hash(BAD))
     ]
-    assert server.asked == []
+    assert server.questions == []
 
 
 def test_what_can_change_nothing_is_not_asked(server: Server) -> None:
@@ -128,7 +128,7 @@ def test_what_can_change_nothing_is_not_asked(server: Server) -> None:
     own = engine(server, allow, Rule(Expression(PATH), OVER, 2))
     assert own.decide_url(b"http://bad.example/").action is Action.ALLOW
     assert own.decide_url(b"http://site.example/bad/").action is Action.BLOCK
-    assert server.asked == []
+    assert server.questions == []
 
 
 def passing(*categories: str) -> dict[str, ScheduledAction]:
@@ -238,7 +238,7 @@ def test_google_is_asked_for_pages_alone(server: Server) -> None:
     own = engine(server, service=replace(SERVICE, server=GOOGLE))
     assert own.decide_url(b"https://bad.example/a.js", context=StatedContext(None, "script")).action is Action.PASS
     assert own.decide_host(Request(b"https", (b"bad.example",), 443, b"/")).action is Action.PASS
-    assert server.asked == []
+    assert server.questions == []
     assert own.decide_url(b"https://bad.example/a", context=StatedContext(None, "document")).action is Action.BLOCK
 
 
@@ -246,7 +246,7 @@ def test_a_connection_is_decided_by_prefixes_of_whole_hosts(server: Server) -> N
     own = engine(server)
     assert own.decide_host(Request(b"https", (b"www.bad.example",), 443, b"/")).action is Action.BLOCK
     assert own.decide_host(Request(b"https", (b"site.example",), 443, b"/")).action is Action.PASS
-    assert server.asked == [(full_hash(BAD)[:4],)]
+    assert server.questions == [(full_hash(BAD)[:4],)]
     assert own.why_decrypt(Request(b"https", (b"site.example",), 443, b"/")) == (
         "rules in layer lists may be of paths on any host"
     )

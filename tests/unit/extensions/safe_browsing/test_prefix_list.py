@@ -60,10 +60,10 @@ def test_a_prefix_that_is_repeated_is_once_in_the_set() -> None:
     assert len(update.additions) == 3
     assert len(PrefixList().updated(update).prefixes) == 2
     both = PrefixUpdate(b"2", [b"cccc", b"cccc", b"dddd"], checksum=checksum_of([b"cccc", b"dddd"]))
-    assert KNOWN.updated(both).prefixes == (b"cccc", b"dddd")
+    assert EARLIER.updated(both).prefixes == (b"cccc", b"dddd")
 
 
-KNOWN = PrefixList((b"aaaa", b"bbbb"), b"1", checksum_of([b"aaaa", b"bbbb"]))
+EARLIER = PrefixList((b"aaaa", b"bbbb"), b"1", checksum_of([b"aaaa", b"bbbb"]))
 
 
 @each_row(
@@ -81,14 +81,14 @@ KNOWN = PrefixList((b"aaaa", b"bbbb"), b"1", checksum_of([b"aaaa", b"bbbb"]))
 )
 def test_a_bad_update_changes_nothing(update: PrefixUpdate, why: str) -> None:
     with pytest.raises(MessageError, match=why):
-        KNOWN.updated(update)
+        EARLIER.updated(update)
 
 
 def test_no_checksum_means_the_old_one_in_v5_and_none_in_v4() -> None:
     nothing_new = HashList(version=b"2", partial_update=True)
-    assert KNOWN.updated(update_of_v5(nothing_new)) == PrefixList(KNOWN.prefixes, b"2", KNOWN.checksum)
+    assert EARLIER.updated(update_of_v5(nothing_new)) == PrefixList(EARLIER.prefixes, b"2", EARLIER.checksum)
     unchecked = update_of_v4(update_to_v4(PrefixUpdate(b"2", [b"cccc"]), MALWARE, is_rice=True))
-    assert KNOWN.updated(unchecked).prefixes == (b"cccc",)
+    assert EARLIER.updated(unchecked).prefixes == (b"cccc",)
 
 
 @pytest.mark.parametrize(

@@ -191,23 +191,23 @@ def test_the_services_of_adguard_home_are_read_into_the_groups_that_there_are() 
     assert members(ADGUARD.encode()) == {"tiktok", "some-game", "new"}
 
 
-OWN = "title: Ours\ngroups: {g: {en: G, also: [h]}, k: K}\nservices:\n"
+TABLE = "title: Ours\ngroups: {g: {en: G, also: [h]}, k: K}\nservices:\n"
 
 
 @each_row(
     ("text", "errors"),
     [
-        (OWN + "  a: {title: A, group: g, rules: [a.example, b.example/c/]}", []),
+        (TABLE + "  a: {title: A, group: g, rules: [a.example, b.example/c/]}", []),
         ("title: none", ["f:1: services: the list has none"]),
-        (OWN + "  a: {title: A, rules: []}", ["f:4: a: it has no group"]),
-        (OWN + "  a: {title: A, group: gg, rules: []}", ["f:4: gg: there is no such group"]),
-        (OWN + "  k: {title: A, group: g, rules: []}", ["f:4: k: that is a group"]),
-        (OWN + "  A: {title: A, group: g, rules: []}", ["f:4: A: a name has small letters"]),
+        (TABLE + "  a: {title: A, rules: []}", ["f:4: a: it has no group"]),
+        (TABLE + "  a: {title: A, group: gg, rules: []}", ["f:4: gg: there is no such group"]),
+        (TABLE + "  k: {title: A, group: g, rules: []}", ["f:4: k: that is a group"]),
+        (TABLE + "  A: {title: A, group: g, rules: []}", ["f:4: A: a name has small letters"]),
         (
-            OWN + "  a: {title: A, group: g, rules: ['..', [x]]}",
+            TABLE + "  a: {title: A, group: g, rules: ['..', [x]]}",
             ["f:4: ..: it names no host", "f:4: rules: expected an"],
         ),
-        (OWN + "  a: {titel: A}", ["f:4: titel: unknown key; did you mean 'title'?"]),
+        (TABLE + "  a: {titel: A}", ["f:4: titel: unknown key; did you mean 'title'?"]),
         ("groups: {g: {de: G}}\nservices: {}", ["f:1: g: expected a title"]),
         ('{"blocked_services": {}}', ["f:1: blocked_services: expected a list, not a mapping"]),
     ],

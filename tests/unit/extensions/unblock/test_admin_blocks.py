@@ -28,7 +28,7 @@ layers:
 - {name: overrides, lists: [own.yaml]}
 - {name: lists, lists: [games.yaml]}
 """
-OWN = "rules: [{expression: chess.test, action: allow}]"
+ALLOWING = "rules: [{expression: chess.test, action: allow}]"
 LISTED = "{action: warn, category: 'hrn://c.example/web/games', rules: [games.test, chess.test, mixed.test/games/]}"
 
 
@@ -49,7 +49,7 @@ Decide = Callable[..., Action]
 @pytest.fixture(params=[True, False], ids=["groups", "nobody has a group"])
 def engine(request: pytest.FixtureRequest, tmp_path: Path, overrides: Overrides) -> Engine:
     policy = POLICY if request.param else POLICY[POLICY.index("layers") :]
-    for name, text in (("policy.yaml", policy), ("own.yaml", OWN), ("games.yaml", LISTED)):
+    for name, text in (("policy.yaml", policy), ("own.yaml", ALLOWING), ("games.yaml", LISTED)):
         (tmp_path / name).write_text(text)
     loaded = load_engine(tmp_path / "policy.yaml")
     return Engine(loaded.policy, loaded.index, overrides=overrides)

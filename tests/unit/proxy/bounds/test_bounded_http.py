@@ -117,7 +117,7 @@ def frame(kind: int, data: bytes, stream: int = 0) -> bytes:
     return len(data).to_bytes(3, "big") + bytes((kind, 0)) + stream.to_bytes(4, "big") + data
 
 
-_ASKED = [(":method", "POST"), (":scheme", "https"), (":authority", "good.test"), (":path", "/")]
+_FIELDS = [(":method", "POST"), (":scheme", "https"), (":authority", "good.test"), (":path", "/")]
 
 
 def test_what_nobody_knows_of_http_2_is_not_kept_and_not_told() -> None:
@@ -135,7 +135,7 @@ def test_a_request_that_is_taken_back_at_once_is_none() -> None:
     client, own = http2()
     own.receive_data(client.data_to_send())
     for stream in (1, 3, 5):
-        client.send_headers(stream, _ASKED)
+        client.send_headers(stream, _FIELDS)
         client.send_data(stream, b"abc")
     client.reset_stream(3)
     told = own.receive_data(client.data_to_send())

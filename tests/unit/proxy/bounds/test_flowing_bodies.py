@@ -69,7 +69,7 @@ class Exchange:
         HttpLayer(context, HTTPMode.transparent)
         self.stream = FlowingStream(context, 1)
         self.client, self.server = context.client, context.server
-        self.asked: list[str] = []
+        self.questions: list[str] = []
         self.is_dropped = False
         self._hooks, self._held, self._waits = hooks, held, list[commands.StartHook]()
         self._sent: list[SendHttp] = []
@@ -86,7 +86,7 @@ class Exchange:
                 elif isinstance(command, DropStream):
                     self.is_dropped = True
                 elif isinstance(command, commands.StartHook):
-                    self.asked.append(command.name)
+                    self.questions.append(command.name)
                     if command.name == self._held:
                         self._waits.append(command)
                     else:
@@ -134,7 +134,7 @@ def _shown(event: Any) -> object:
 def test_parts_go_on_as_they_come_and_the_addons_are_asked_before() -> None:
     own = Exchange()
     own.begin(content_length="4")
-    assert own.asked == ["requestheaders", "request"]
+    assert own.questions == ["requestheaders", "request"]
     own.run(RequestData(1, b"ab"))
     assert own.sent(to_client=False) == [RequestHeaders, b"ab"]
     own.run(RequestData(1, b"cd"), RequestEndOfMessage(1))
@@ -144,7 +144,7 @@ def test_parts_go_on_as_they_come_and_the_addons_are_asked_before() -> None:
     assert own.sent(to_client=True) == [200, b"ef"]
     own.run(ResponseEndOfMessage(1))
     assert own.sent(to_client=True) == [200, b"ef", ResponseEndOfMessage]
-    assert own.asked == ["requestheaders", "request", "responseheaders", "response"]
+    assert own.questions == ["requestheaders", "request", "responseheaders", "response"]
     assert own.is_dropped
 
 
@@ -233,7 +233,7 @@ def test_an_upload_goes_on_as_somebody_who_looks_at_it_says(
     own.run(*(RequestData(1, part) if part else RequestEndOfMessage(1) for part in parts))
     assert own.sent(to_client=False) == to_origin
     assert own.sent(to_client=True)[: 1 if to_client == [413] else None] == to_client
-    assert own.asked.count("request") == (to_origin != [] or "request" in hooks)
+    assert own.questions.count("request") == (to_origin != [] or "request" in hooks)
 
 
 # -- answers before the end --------------------------------------------------------------------------------------------

@@ -129,13 +129,13 @@ class OwnResolver:
 
     def __init__(self, *servers: str) -> None:
         self.servers = servers
-        self.asked: list[dns.DNSFlow] = []
+        self.questions: list[dns.DNSFlow] = []
 
     def name_servers(self) -> tuple[str, ...]:
         return self.servers
 
     async def dns_request(self, flow: dns.DNSFlow) -> None:
-        self.asked.append(flow)
+        self.questions.append(flow)
 
 
 def test_name_servers_are_asked_behind_the_filter(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,7 +153,7 @@ def test_name_servers_are_asked_behind_the_filter(monkeypatch: pytest.MonkeyPatc
         flow.client_conn.proxy_mode, flow.server_conn = ProxyMode.parse("dns"), Server(address=None)
         asyncio.run(resolver.dns_request(flow))
         assert flow.server_conn.address == server
-    assert resolver.asked == [flow]
+    assert resolver.questions == [flow]
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_what_mitmproxy_itself_is_asked_goes_to_a_name_server(
     flow.client_conn.proxy_mode, flow.server_conn = ProxyMode.parse(mode), Server(address=before)
     asyncio.run(ask_name_server(resolver, flow))
     assert flow.server_conn.address == after
-    assert resolver.asked == ([flow] if option == "off" else [])
+    assert resolver.questions == ([flow] if option == "off" else [])
     flow.server_conn = Server(address=before)
     flow.response = flow.request.succeed([])
     asyncio.run(ask_name_server(resolver, flow))

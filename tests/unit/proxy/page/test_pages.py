@@ -32,7 +32,7 @@ EXPLANATION = Explanation(
 )
 UNBLOCK = Unblock("/.well-known/hushlist/unblock", "token", True, True, ("url", "host", "category"), (15, 60, 90))
 #: every text placeholder between elements and, as far as it may, in an attribute
-OWN = parse_template(
+CUSTOM = parse_template(
     '<!doctype html><html lang="$lang" dir="$dir"><title>$title</title><h1>$heading</h1>$reason$facts$form'
     + "".join(f"<p title=\"${name}\" class='${{{name}}}'>${name}" for name in VARIABLES if name not in MARKUP),
     "own.html",
@@ -117,7 +117,7 @@ _MEANING = st.sampled_from(
 _TEXTS = st.text(max_size=20) | st.lists(_MEANING, min_size=1, max_size=15).map("".join)
 
 
-@given(_TEXTS, st.sampled_from(list(TEXTS)), st.sampled_from(Verdict), st.sampled_from([OWN, None]))
+@given(_TEXTS, st.sampled_from(list(TEXTS)), st.sampled_from(Verdict), st.sampled_from([CUSTOM, None]))
 def test_no_element_and_no_attribute_comes_from_data(text: str, language: str, kind: Verdict, template: object) -> None:
     # an empty address is left out, and so is its row
     here, harmless = (
@@ -156,7 +156,7 @@ def test_the_page_says_in_the_readers_language_what_why_and_by_which_rule(langua
 @each_row("language", TEXTS)
 def test_what_google_advises_is_told_with_doubt_and_a_link(language: str) -> None:
     asked = Explanation("http://h.example/", text="suspected_reason", is_by_google=True)
-    for template in (None, OWN):
+    for template in (None, CUSTOM):
         body, _ = page(asked, language, template=template)
         found, texts = Seen(body.decode()), TEXTS[language]
         (link,) = found.of("a")

@@ -23,7 +23,7 @@ from hushlist.proxy.service import script_watch
 from hushlist.proxy.service.health import is_ready
 
 PLAIN = "from hushlist.proxy.addon import Hushlist\naddons = [Hushlist()]\n"
-OWN = """
+OTHER_ADDON = """
 from hushlist.proxy.addon import Hushlist
 from mitmproxy import ctx
 
@@ -42,10 +42,10 @@ addons = [{addons}]
 
 
 def larger(
-    own: str, load: str = "pass", configure: str = "pass", addons: str = "Own(), Hushlist()", more: str = ""
+    header: str, load: str = "pass", configure: str = "pass", addons: str = "Own(), Hushlist()", more: str = ""
 ) -> str:
     """A larger file of an administrator, in which the filter is one of several addons."""
-    return OWN.format(own=own, load=load, configure=configure, addons=addons) + more
+    return OTHER_ADDON.format(own=header, load=load, configure=configure, addons=addons) + more
 
 
 SUBCLASS = """
@@ -74,7 +74,7 @@ class Lab:
 
     async def look(self) -> None:
         """What the watch does each second."""
-        (script,) = (own for own in addonmanager.traverse(self.master.addons.chain) if isinstance(own, Script))
+        (script,) = (script for script in addonmanager.traverse(self.master.addons.chain) if isinstance(script, Script))
         self.hushlist = await self.hushlist._script.look(script, self.hushlist)  # type: ignore[assignment]
 
     async def write(self, text: str) -> None:
@@ -90,7 +90,7 @@ class Lab:
     async def decides(self) -> bool:
         return (await self.status("ads.test"), await self.status("good.test")) == (403, None)
 
-    async def own(self) -> str | None:
+    async def addon_header(self) -> str | None:
         """What the administrator's addon writes into answers."""
         flow = tflow.tflow(resp=True)
         await self.master.addons.trigger_event(HttpResponseHook(flow))
@@ -158,13 +158,13 @@ def test_what_was_in_force_stays_while_the_script_cannot_be_loaded(
         for name, broken in BROKEN.items():
             await lab.write(text)
             caplog.clear()
-            before, own = lab.now(), await lab.own()
+            before, addon_header = lab.now(), await lab.addon_header()
             lab.path.write_bytes(broken.encode("utf-8", "surrogateescape"))
             for _ in range(2):
                 await lab.look()
             assert await lab.decides(), name
             assert lab.now() is before, name
-            assert await lab.own() == own, name
+            assert await lab.addon_header() == addon_header, name
             (record,) = (one for one in caplog.records if one.levelno >= logging.WARNING)
             assert str(lab.path) in record.getMessage()
             assert script_watch.STAYS in record.getMessage(), name
@@ -173,7 +173,7 @@ def test_what_was_in_force_stays_while_the_script_cannot_be_loaded(
             assert any(script_watch.BROKEN in warning for warning in health.warnings), name
             await lab.write(larger("c"))
             assert await lab.decides(), name
-            assert await lab.own() == "c", name
+            assert await lab.addon_header() == "c", name
             assert not is_ready(lab.hushlist.runtime).warnings, name
 
     run(tmp_path, check, text)
@@ -212,7 +212,7 @@ def test_a_script_that_is_gone_is_read_when_it_is_back(tmp_path: Path, caplog: p
             assert not is_ready(lab.hushlist.runtime).warnings, name
             await lab.write(larger(name))
             assert await lab.decides(), name
-            assert await lab.own() == name
+            assert await lab.addon_header() == name
 
     run(tmp_path, check)
 
@@ -225,7 +225,7 @@ def test_new_code_is_in_force_and_the_filter_goes_on(
         runtime, length = lab.now().runtime, len(lab.master.addons.lookup)
         for version in ("b", "c", "d"):
             await lab.write(text.replace("{own}", version).replace('"{}"', f'"{version}"'))
-            assert await lab.own() == version
+            assert await lab.addon_header() == version
             assert await lab.decides()
             assert lab.now().runtime is runtime
         assert len(lab.master.addons.lookup) == length + ("class Own" in text)
@@ -238,7 +238,7 @@ def test_a_filter_that_is_taken_out_by_another_program_leaves_nothing_that_passe
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def check(lab: Lab) -> None:
-        (script,) = (own for own in addonmanager.traverse(lab.master.addons.chain) if isinstance(own, Script))
+        (script,) = (script for script in addonmanager.traverse(lab.master.addons.chain) if isinstance(script, Script))
         lab.master.addons.get("scriptloader").addons.remove(script)
         lab.master.addons.remove(script)
         assert [await lab.status(host) for host in ("ads.test", "good.test")] == [503, 503]

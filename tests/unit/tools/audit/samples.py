@@ -20,7 +20,7 @@ layers:
 - {name: own, lists: [own.yaml]}
 - {name: lists, lists: [ads.yaml, {file: more.domains, format: domains}]}
 """
-OWN = "rules: [{expression: ads.example/allowed/, action: allow}]\n"
+OVERRIDES = "rules: [{expression: ads.example/allowed/, action: allow}]\n"
 ADS = """category: 'hrn://c.example/ads'
 rules:
 - ads.example
@@ -35,7 +35,13 @@ MORE = "both.example\nmore.example\nunused.example\n"
 
 def write_policy(folder: Path, policy: str = POLICY, **files: str) -> Path:
     """Write the policy and its lists."""
-    for name, text in {"policy.yaml": policy, "own.yaml": OWN, "ads.yaml": ADS, "more.domains": MORE, **files}.items():
+    for name, text in {
+        "policy.yaml": policy,
+        "own.yaml": OVERRIDES,
+        "ads.yaml": ADS,
+        "more.domains": MORE,
+        **files,
+    }.items():
         (folder / name).write_text(text)
     return folder / "policy.yaml"
 

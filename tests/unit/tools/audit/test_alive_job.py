@@ -48,7 +48,7 @@ class Server:
     """A name server; ``asked`` are the names by UDP, in order."""
 
     def __init__(self, zone: Zone) -> None:
-        self.zone, self.asked = dict(zone), list[str]()
+        self.zone, self.questions = dict(zone), list[str]()
         self._udp, self._tcp = bound_twice()
         self.address = NameServer("127.0.0.1", self._udp.getsockname()[1])
         for serve in (self._serve_udp, self._serve_tcp):
@@ -65,7 +65,7 @@ class Server:
             except OSError:
                 return
             name, how = self._look_up(message)
-            self.asked.append(name)
+            self.questions.append(name)
             if how == "cut":
                 self._udp.sendto(answer(message, 0x8200), peer)
             elif how == "forged":
@@ -218,7 +218,7 @@ def test_resolvers_that_answer_for_everything_do_not_count(ask: Ask) -> None:
         assert found.wildcards == {addresses[3]: {"site.example"}}
         assert set(verdicts(found).values()) == {"dead"}
         # one name beside serves the whole zone, in each run
-        assert sum(name.endswith(".site.example") and name not in names for name in serving[3].asked) == 2
+        assert sum(name.endswith(".site.example") and name not in names for name in serving[3].questions) == 2
         assert set(verdicts(ask(serving[3:4], *names, hours=48)).values()) == {"unknown"}
         assert verdicts(ask(serving[:3], *names, hours=72)) == {}
 
@@ -237,9 +237,9 @@ def test_an_interrupted_run_goes_on_where_it_was(ask: Ask, tmp_path: Path, monke
         with pytest.raises(KeyboardInterrupt):
             asyncio.run(search.run([name.encode() for name in names], stop))
         assert set(json.loads((tmp_path / "state.json").read_text())["names"]) == set(names[:3])
-        serving[0].asked.clear()
+        serving[0].questions.clear()
         assert set(verdicts(ask(serving, *names)).values()) == {"denied"}
-        assert serving[0].asked[1:] == names[3:]
+        assert serving[0].questions[1:] == names[3:]
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ OUTER = st.builds(
     st.lists(INNER, max_size=3).map(tuple),
     INNER,
 )
-ONE = Outer(
+VALUE = Outer(
     Place("s", 1), 0.5, True, Color.RED, {"a": Inner(b"", None)}, ("x", 1), (Inner(b"\xff", None),), Inner(b"", None)
 )
 
@@ -69,14 +69,14 @@ def test_whatever_a_report_has_comes_back(one: Outer) -> None:
 
 
 def test_keys_are_fields_in_their_order_and_those_of_a_flat_one_stand_in_its_place() -> None:
-    plain = encode(ONE)
+    plain = encode(VALUE)
     assert [*plain] == ["source", "line", "share", "is_so", "color", "inner", "pair", "many", "octets", "at"]
     assert plain["many"] == [{"octets": "\udcff", "at": None}]
     assert type(plain["color"]) is str
 
 
 def test_other_keys_do_not_matter() -> None:
-    assert decode(Outer, {**encode(ONE), "other": []}) == ONE
+    assert decode(Outer, {**encode(VALUE), "other": []}) == VALUE
 
 
 @each_row(
@@ -106,7 +106,7 @@ def test_other_keys_do_not_matter() -> None:
 )
 def test_what_does_not_fit_is_named_with_its_place(change: dict[str, Any], why: str) -> None:
     with pytest.raises(ReportError) as error:
-        decode(Outer, {**encode(ONE), **change})
+        decode(Outer, {**encode(VALUE), **change})
     assert str(error.value) == why
 
 

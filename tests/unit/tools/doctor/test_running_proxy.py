@@ -29,7 +29,7 @@ class Proxy:
         self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._tls.load_cert_chain(*write_chain(folder, self.authority))
         self.answers: dict[str, tuple[int, bytes]] = {}
-        self.asked: list[str] = []
+        self.questions: list[str] = []
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self.listener.getsockname()[1]
         Thread(target=self._run, daemon=True).start()
@@ -43,12 +43,12 @@ class Proxy:
 
     def _serve(self, connection: socket.socket) -> None:
         head = connection.recv(65536).decode("ascii")
-        self.asked.append(head.partition(" HTTP")[0])
+        self.questions.append(head.partition(" HTTP")[0])
         assert "Host: localhost" in head or head.startswith("CONNECT")
-        status, body = self.answers.get(self.asked[-1], (404, b""))
+        status, body = self.answers.get(self.questions[-1], (404, b""))
         if not status:
             return
-        if self.asked[-1].startswith("CONNECT") and status == 200:
+        if self.questions[-1].startswith("CONNECT") and status == 200:
             connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
             with self._tls.wrap_socket(connection, server_side=True) as decrypted:
                 self._serve(decrypted)
@@ -92,7 +92,7 @@ LOGGED = "see what the proxy has logged: journalctl -u hushlist"
 
 def test_a_proxy_that_is_ready_is_asked_by_http_and_by_https(proxy: Proxy) -> None:
     assert proxy.examine() == [of(Condition.GOOD, f"at 127.0.0.1:{proxy.port}: it is ready"), through(proxy)]
-    assert proxy.asked == ["GET http://localhost/readyz", "CONNECT localhost:443", "GET /readyz"]
+    assert proxy.questions == ["GET http://localhost/readyz", "CONNECT localhost:443", "GET /readyz"]
 
 
 def test_a_proxy_that_is_not_ready_says_why(proxy: Proxy) -> None:
@@ -114,7 +114,7 @@ def test_one_that_asks_for_a_password_is_asked_nothing_more(proxy: Proxy) -> Non
     proxy.answers["GET http://localhost/readyz"] = 407, READY
     told = f"the proxy at 127.0.0.1:{proxy.port} asks for a name and a password: nothing more was asked"
     assert proxy.examine() == [of(Condition.UNKNOWN, told)]
-    assert len(proxy.asked) == 1
+    assert len(proxy.questions) == 1
 
 
 def test_one_that_hides_its_page_is_known_by_the_page_for_everybody(proxy: Proxy) -> None:
@@ -133,7 +133,7 @@ def test_another_server_is_told_by_its_answer(proxy: Proxy, body: bytes) -> None
     assert proxy.examine() == [of(Condition.WRONG, told, advice)]
     proxy.answers["GET http://localhost/setup"] = 0, b""
     assert proxy.examine() == [of(Condition.WRONG, told, advice)]
-    assert proxy.asked[:2] == ["GET http://localhost/readyz", "GET http://localhost/setup"]
+    assert proxy.questions[:2] == ["GET http://localhost/readyz", "GET http://localhost/setup"]
 
 
 def test_where_nothing_listens_nothing_answers(proxy: Proxy) -> None:

@@ -16,7 +16,7 @@ class Written:
 
     def __init__(self, policy: ImportedPolicy, folder: Path) -> None:
         self.folder = folder
-        self.found = [str(problem) for problem in (*policy.warnings, *policy.write(folder))]
+        self.messages = [str(problem) for problem in (*policy.warnings, *policy.write(folder))]
         self.engine: Engine = self.fetched()
 
     def __call__(self, url: str, client: str = "", at: str = "2026-11-23T12:00", user: str | None = None) -> str:
@@ -40,6 +40,6 @@ class Written:
         path.write_text(path.read_text().replace("# - {", "- {").replace("# lists:", "lists:"))
         self.engine = load_engine(path)
 
-    def told(self, *words: str) -> list[str]:
+    def messages_with(self, *words: str) -> list[str]:
         """What is said of something."""
-        return [line for line in self.found if all(word in line for word in words)]
+        return [line for line in self.messages if all(word in line for word in words)]

@@ -231,12 +231,12 @@ def lines_of(word: str) -> int:
     ],
 )
 def test_what_is_left_out_is_named_with_its_line(written: Written, word: str, why: str) -> None:
-    assert any(why in line for line in written.told(f"AdGuardHome.yaml:{lines_of(word)}:"))
+    assert any(why in line for line in written.messages_with(f"AdGuardHome.yaml:{lines_of(word)}:"))
 
 
 def test_a_rewrite_that_leads_somewhere_is_named(written: Written) -> None:
-    assert written.told("nas.home.example -> 192.168.1.3", "gives names no addresses")
-    assert not written.told("off.example")
+    assert written.messages_with("nas.home.example -> 192.168.1.3", "gives names no addresses")
+    assert not written.messages_with("off.example")
 
 
 def test_commands_quote_what_they_are_given(written: Written) -> None:
@@ -274,8 +274,8 @@ def test_a_time_zone_that_is_none_is_left_out(tmp_path: Path) -> None:
     conf = CONF.replace("Europe/Berlin", "../etc/passwd")
     written = Written(read_adguard_home(saved(tmp_path, conf)), tmp_path / "out")
     assert str(written.engine.policy.zone) == "UTC"
-    assert written.told("unknown time zone")
-    assert written.told("timezone", "write your own zone")
+    assert written.messages_with("unknown time zone")
+    assert written.messages_with("timezone", "write your own zone")
 
 
 def test_a_day_without_times_is_named(tmp_path: Path) -> None:

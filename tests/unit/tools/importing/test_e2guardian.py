@@ -163,12 +163,12 @@ def test_who_is_not_filtered_is_not(written: Written) -> None:
     ],
 )
 def test_what_is_left_out_is_named_with_its_line(written: Written, words: tuple[str, ...]) -> None:
-    assert written.told(*words)
+    assert written.messages_with(*words)
 
 
 def test_lists_that_are_empty_or_say_nothing_about_rules_are_not_named(written: Written) -> None:
-    assert not written.told("bannedmime")
-    assert not written.told("none")
+    assert not written.messages_with("bannedmime")
+    assert not written.messages_with("none")
 
 
 def test_rules_keep_the_lines_that_they_had(written: Written) -> None:
@@ -228,7 +228,7 @@ def test_a_number_of_groups_that_is_none_is_not_used(tmp_path: Path, number: str
     }
     written = Written(read_e2guardian(configured(tmp_path, files)), tmp_path / "out")
     assert (written("bad.example"), written("x.example")) == ("block", "pass" if number == "0" else "block")
-    assert written.told("games:1:", "it is no time of a day") or number == "0"
+    assert written.messages_with("games:1:", "it is no time of a day") or number == "0"
 
 
 @pytest.mark.parametrize("files", [{}, {"e2guardian.conf": ""}])
@@ -254,6 +254,6 @@ def test_lists_of_types_and_endings_are_rules_for_files(tmp_path: Path) -> None:
         ("block", ["application/x-test", "video/mpeg"], "download"),
         ("block", ["exe", "tar.gz"], "download"),
     ]
-    assert written.told("mime:4:", "no type", "it is no media type")
+    assert written.messages_with("mime:4:", "no type", "it is no media type")
     of_group = {group.name: len(group.settings.of("files")) for group in written.engine.policy.groups}
     assert (of_group["Staff"], of_group["exceptionclient"]) == (0, 0)

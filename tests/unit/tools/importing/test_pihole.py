@@ -125,12 +125,12 @@ def test_decisions_are_those_of_pihole(written: Written, url: str, client: str, 
     ],
 )
 def test_what_is_left_out_is_named_with_its_record(written: Written, words: tuple[str, ...]) -> None:
-    assert written.told(*words)
+    assert written.messages_with(*words)
 
 
 def test_what_is_the_same_is_not_named(written: Written) -> None:
-    assert not [line for number in (3, 4, 6) for line in written.told(f"domainlist:{number}:")]
-    assert not written.told("off.example")
+    assert not [line for number in (3, 4, 6) for line in written.messages_with(f"domainlist:{number}:")]
+    assert not written.messages_with("off.example")
 
 
 def test_lists_whose_addresses_begin_alike_are_fetched_each(tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ def test_a_subscribed_list_is_fetched_from_now_on(written: Written) -> None:
     assert "optional" not in text
     assert "secret" not in text
     assert 'layers: [overrides, {name: "allowed of Default + Kids", during: always}, ' in text
-    assert len(written.told("adlist:4:")) == 1
+    assert len(written.messages_with("adlist:4:")) == 1
     listed = {"hosts;x": "0.0.0.0 listed.example\n0.0.0.0 ad.good.example\n", "good": "0.0.0.0 bad.good.example\n"}
     written.fetched(**listed)
     try:

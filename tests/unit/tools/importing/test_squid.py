@@ -134,7 +134,7 @@ def test_decisions_are_those_of_squid(written: Written, url: str, client: str, a
     ],
 )
 def test_what_is_left_out_is_named_with_its_line(written: Written, words: tuple[str, ...]) -> None:
-    assert written.told(*words)
+    assert written.messages_with(*words)
 
 
 def test_lists_are_files_of_squid_s(written: Written) -> None:
@@ -197,6 +197,6 @@ def test_what_is_said_of_replies_becomes_rules_for_files(tmp_path: Path) -> None
         (["application/x-shockwave-flash", "video/*"], None, "download"),
         ([], 10 << 20, "download"),
     ]
-    assert written.told("squid.conf:2:", "(a|b)")
-    assert written.told("squid.conf:5:", "only one list of the type rep_mime_type")
-    assert written.told("squid.conf:8:", "a size for some clients")
+    assert written.messages_with("squid.conf:2:", "(a|b)")
+    assert written.messages_with("squid.conf:5:", "only one list of the type rep_mime_type")
+    assert written.messages_with("squid.conf:8:", "a size for some clients")

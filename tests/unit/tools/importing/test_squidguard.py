@@ -144,12 +144,12 @@ def test_a_source_needs_address_and_user_and_is_nobody_at_other_times(written: W
     ],
 )
 def test_what_is_left_out_is_named_with_its_line(written: Written, words: tuple[str, ...]) -> None:
-    assert written.told(*words)
+    assert written.messages_with(*words)
 
 
 def test_lists_are_copied_and_what_is_taken_over_is_not_named(written: Written) -> None:
     assert (written.folder / "lists/adult/urls").read_text() == "site.example/bad\n"
-    assert not written.told("good")
+    assert not written.messages_with("good")
 
 
 def test_a_group_passes_what_the_default_blocks(tmp_path: Path) -> None:
@@ -192,7 +192,7 @@ def test_a_source_is_one_at_its_own_times_and_says_who_is_in_a_file(tmp_path: Pa
     assert [written("x.example", user=name) for name in ("root", "foo", "root:x")] == ["block", "block", "pass"]
     actions = [written("x.example", "10.8.0.1", at=at) for at in ("2026-11-22T09:00", EVENING)]
     assert actions == ["block", "pass"]
-    assert written.told("logfile") == []
+    assert written.messages_with("logfile") == []
 
 
 def test_ufdbguard_says_category_and_quotes_names(tmp_path: Path) -> None:
@@ -204,7 +204,7 @@ def test_ufdbguard_says_category_and_quotes_names(tmp_path: Path) -> None:
     assert (written("adult.example", "10.0.0.1"), written("x.example", "10.0.0.1")) == ("block", "pass")
     assert written("x.example") == "block"
     assert written.engine.policy.settings.of("safe-search")["google"] == "strict"
-    assert written.told("squidGuard.conf:5:", "option x on")
+    assert written.messages_with("squidGuard.conf:5:", "option x on")
 
 
 @pytest.mark.parametrize(("conf", "why"), [("acl {\n", "a '}' is missing"), ("}\n", ":1: "), ("dest a {\n{\n", ":2: ")])
@@ -217,8 +217,8 @@ def test_a_time_that_no_clock_shows_is_left_out(tmp_path: Path) -> None:
     conf = "time t {\n weekly * 24:30-25:00\n date 2026-02-30\n}\nacl {\n default within t { pass none }\n}\n"
     written = Written(read_squidguard(configured(tmp_path, conf)), tmp_path / "o")
     assert written("x.example") == "pass"
-    assert written.told("squidGuard.conf:1:", "24:30-25:00")
-    assert written.told("squidGuard.conf:1:", "2026-02-30")
+    assert written.messages_with("squidGuard.conf:1:", "24:30-25:00")
+    assert written.messages_with("squidGuard.conf:1:", "2026-02-30")
 
 
 def test_braces_may_stand_in_lines_of_their_own(tmp_path: Path) -> None:
@@ -226,7 +226,7 @@ def test_braces_may_stand_in_lines_of_their_own(tmp_path: Path) -> None:
         "dbhome db\ndest adult\n{\ndomainlist adult/domains\nlog adult.log }\nacl\n{\ndefault\n{\npass !adult\n}\n}\n"
     )
     written = Written(read_squidguard(configured(tmp_path, conf)), tmp_path / "o")
-    assert (written("adult.example"), written.found) == ("block", [])
+    assert (written("adult.example"), written.messages) == ("block", [])
 
 
 def test_a_time_that_is_not_there_is_said(tmp_path: Path) -> None:

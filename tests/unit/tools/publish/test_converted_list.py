@@ -40,7 +40,7 @@ RULES = """rules:
 """
 SOURCES = {"adblock-dns": NAMES, "yaml": RULES, "dnsmasq": "address=/a.example/\nserver=/ok.a.example/#\n"}
 #: a host or a URL, which is blocked by the list in YAML or by that of names
-ASKED = (
+URLS = (
     *("a.example", "x.a.example", "ok.a.example", "deep.ok.a.example", "b.example/live/x", "b.example/page?q=1"),
     *("b.example", "b.example/page/x", "ads7.example", "mytracker.example", "192.0.2.7", "xn--bcher-kva.example"),
 )
@@ -57,7 +57,7 @@ def blocked(folder: Path, form: str, text: str) -> list[bool]:
     (folder / "policy.yaml").write_text(f"layers: [{{name: l, lists: [{{file: list, format: {form}}}]}}]")
     compiled = compile_policy(folder / "policy.yaml")
     engine = Engine(compiled.policy, compiled.index)
-    urls = (f"http://{url if '/' in url else url + '/'}".encode() for url in ASKED)
+    urls = (f"http://{url if '/' in url else url + '/'}".encode() for url in URLS)
     found = [engine.decide_url(url).action is Action.BLOCK for url in urls]
     compiled.let_go()
     return found
@@ -72,11 +72,11 @@ def test_what_is_written_blocks_what_the_list_does_but_for_what_is_left_out(
     found = converted(source, form)
     before, after = blocked(tmp_path, source, SOURCES[source]), blocked(tmp_path, form, found.text)
     # without exceptions, more may be blocked, and without patterns less: both are named
-    different = [url for url, was, is_ in zip(ASKED, before, after, strict=True) if was is not is_]
+    different = [url for url, was, is_ in zip(URLS, before, after, strict=True) if was is not is_]
     assert bool(found.left_out) or not different, different
     assert found.left_out == len(found.problems)
     names = {"ok.a.example", "deep.ok.a.example"} if "exceptions" in "".join(map(str, found.problems)) else set()
-    assert {url for url in different if after[ASKED.index(url)]} <= names
+    assert {url for url in different if after[URLS.index(url)]} <= names
 
 
 @each_row(

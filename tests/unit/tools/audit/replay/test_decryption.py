@@ -23,7 +23,7 @@ from hushlist.tools.audit.replay.auditor import ReplayMoment
 from hushlist.tools.audit.replay.decryption import MOST_DISTINCT, DistinctNames, SettingCounts, TlsUse, tls_host
 from hushlist.tools.audit.replay.partition import tallied_report
 from hushlist.tools.audit.sources.recorded_request import RecordedRequest
-from unit.core.match.plain_index import STEADY, Given, given_rules
+from unit.core.match.plain_index import STEADY, RulesAndRequests, given_rules
 from unit.rows import each_row
 from unit.tools.audit.samples import NOW, tally_of, write_policy
 
@@ -31,14 +31,14 @@ POLICY = """
 pass-through: [bank.example, 192.0.2.0/24]
 layers: [{name: own, lists: [own.yaml]}]
 """
-OWN = """rules: [ads.example, ads.bank.example, 'path.example/x', {expression: 'open.example/ok', action: allow},
+OVERRIDES = """rules: [ads.example, ads.bank.example, 'path.example/x', {expression: 'open.example/ok', action: allow},
   open.example]
 """
 
 
 @pytest.fixture
 def engine_of_page(tmp_path: Path) -> Engine:
-    return load_engine(write_policy(tmp_path, POLICY, **{"own.yaml": OWN}))
+    return load_engine(write_policy(tmp_path, POLICY, **{"own.yaml": OVERRIDES}))
 
 
 def counts(engine: Engine, *records: RecordedRequest) -> dict[str, SettingCounts]:
@@ -108,7 +108,7 @@ def test_a_connection_is_one_of_a_client_s_to_a_host_on_a_page(engine_of_page: E
 
 def test_what_is_decided_as_recorded_is_counted_so(tmp_path: Path) -> None:
     policy = POLICY + "groups: [{name: g, clients: [10.0.0.0/8], layers: []}]\n"
-    engine = load_engine(write_policy(tmp_path, policy, **{"own.yaml": OWN}))
+    engine = load_engine(write_policy(tmp_path, policy, **{"own.yaml": OVERRIDES}))
     records = [RecordedRequest(b"https://ads.example/", client=Client(own)) for own in ("10.0.0.1", "192.0.2.1")]
     tally = tally_of(engine, [*records], ReplayMoment(NOW, NOBODY, as_recorded=True))
     assert tally.tls_requests == {"relayed": 1, "page": 1}
@@ -117,11 +117,11 @@ def test_what_is_decided_as_recorded_is_counted_so(tmp_path: Path) -> None:
 @pytest.mark.slow
 @STEADY
 @given(given_rules())
-def test_where_needed_loses_no_decision_of_rules_in_the_clear(some: Given) -> None:
+def test_where_needed_loses_no_decision_of_rules_in_the_clear(some: RulesAndRequests) -> None:
     clear = (rule for rule in some.rules if not isinstance(rule.pattern, ExpressionHash | HashedUri))
     rules = [rule._replace(terms=replace(rule.terms, category=None)) for rule in clear]
     engine = Engine(Policy("policy.yaml", (Layer("first"), Layer("second")), Action.PASS), index_of(rules))
-    urls = [parts._replace(scheme=b"https").join() for parts in some.asked]
+    urls = [parts._replace(scheme=b"https").join() for parts in some.requested]
     tally = tally_of(engine, [*map(RecordedRequest, urls)])
     assert tally.tls_otherwise["relayed"] == 0
     within, without = (
