@@ -93,11 +93,10 @@ class Engine:
         )
         #: what extensions read in requests
         self.readings = readings_of(policy)
-        #: what rules say about whole hosts
+        #: what rules say about whole hosts; and what finds the group of a client
         self.hosts = KnownHosts(policy, index, overrides, self.readings)
-        self._forms = FormDecider(policy, index, self._checks, redirect_memory, confirmations)
-        #: the group of a client
         self.group = self.hosts.group
+        self._forms = FormDecider(policy, index, self._checks, redirect_memory, confirmations)
         #: whether no rule depends on more than checks do, and on the canonical forms of a path
         self._is_simple = not (index.has_urls or index.has_uris) and redirect_memory is None
         #: whether there may be hosts that alone decide plain URLs, or with rules for paths
