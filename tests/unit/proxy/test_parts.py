@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import pytest
+from mitmproxy import http
 
 from hushlist.core import extension
 from hushlist.core.decide.decision import Decision, Judgement, LogRecord
@@ -17,10 +18,12 @@ from hushlist.core.policy.groups import NOBODY
 from hushlist.core.policy.policy_file import Layer, Policy
 from hushlist.core.url.request import request_of
 from hushlist.extensions.dashboard.metrics import metrics
+from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.parts import Metric, Part
 from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.service.health import is_ready, why_unready
 from support.engines import index_of
+from support.flows import flow_of
 
 #: what was called, in its order
 CALLS: list[str] = []
@@ -163,3 +166,34 @@ def test_the_policy_before_stays_if_a_part_cannot_follow(runtime: Runtime, monke
     with pytest.raises(OSError, match="odd"):
         use(runtime, Policy("other.yaml", (), extensions=("first", "second")))
     assert runtime.engine is engine
+
+
+class Everywhere(Part):
+    """Is asked of every request."""
+
+    def answer(self, flow: http.HTTPFlow) -> None:
+        CALLS.append(type(self).__name__)
+
+
+class Somewhere(Everywhere):
+    """Is asked for its targets."""
+
+    targets = (b"/own/", b"/own?")
+
+
+class Last(Everywhere):
+    """Comes behind the others."""
+
+
+def test_a_part_with_targets_is_asked_for_these_alone_and_in_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("everywhere", "somewhere", "last")
+    kinds = {name: Extension(name, part=f"{__name__}:{name.title()}") for name in names}
+    hushlist = Hushlist()
+    monkeypatch.setattr(extension, "extension_named", kinds.__getitem__)
+    hushlist.parts.follow(Policy("policy.yaml", (), extensions=names))
+    hushlist.runtime.mode = "off"
+    every, others = ["Everywhere", "Somewhere", "Last"], ["Everywhere", "Last"]
+    for path, asked in (("/own/x", every), ("/own?x", every), ("/own", others), ("/x/own/", others)):
+        CALLS.clear()
+        hushlist.requestheaders(flow_of(f"http://h.example{path}"))
+        assert asked == CALLS
