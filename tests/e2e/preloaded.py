@@ -1,11 +1,11 @@
 """Starts mitmdump from a process that has imported mitmproxy and Hushlist already: of a start, that takes most of the
 time.
 
-The process has read the public suffixes and Hushlist's code, and has made mitmproxy's own addons and options, without
-settings. A fork does what the command does from then on, with arguments, environment and folder of its own; but that
-the key of the tests' own authority is sound, which takes a third of a start, it takes for granted. What would begin
-otherwise, as with another ``PYTHONPATH``, is started as a command. What compiles the policy of such a mitmdump is a
-fork, too, unless the limits of the mitmdump have changed.
+The process has read the public suffixes and all of Hushlist's code, and has made mitmproxy's own addons and options,
+without settings. A fork does what the command does from then on, with arguments, environment and folder of its own; but
+that the key of the tests' own authority is sound, which takes a third of a start, it takes for granted. What would
+begin otherwise, as with another ``PYTHONPATH``, is started as a command. What compiles the policy of such a mitmdump is
+a fork, too, unless the limits of the mitmdump have changed.
 """
 
 from __future__ import annotations
@@ -310,10 +310,14 @@ if __name__ == "__main__":
     import hushlist.proxy.addon
     from hushlist.core.compile import background_compiler, policy_compiler
     from hushlist.core.match.public_suffixes import public_suffixes
+    from hushlist.core.system.package_code import loaded_digest
+    from hushlist.proxy.service import script_watch
 
     public_suffixes()
     policy_compiler._code(("built-in",))
     hushlist.proxy.addon.Hushlist()  # loads the extensions
+    loaded_digest()
+    script_watch._prepare()  # loads the rest
     load = partial(serialization.load_pem_private_key, unsafe_skip_rsa_key_validation=True)
     certs.load_pem_private_key = serialization.load_pem_private_key = load
     form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()

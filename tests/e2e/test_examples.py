@@ -105,6 +105,7 @@ def test_lists_are_counted(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.thorough
 def test_logs_in_partitions_make_the_report_of_one_audit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("distributed", reason="it needs the extra 'partitions'")
     policy, out = EXAMPLES / "audit" / "policy.yaml", tmp_path / "report.json"

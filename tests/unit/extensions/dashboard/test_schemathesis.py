@@ -20,7 +20,7 @@ schemathesis = pytest.importorskip("schemathesis", reason="the extra openapi is 
 requests = pytest.importorskip("requests")
 __all__ = ["browser", "manager", "use"]
 
-pytestmark = pytest.mark.usefixtures("own_folders")
+pytestmark = [pytest.mark.thorough, pytest.mark.usefixtures("own_folders")]
 
 #: without the tokens of programs: who may do what is tested elsewhere
 _PATHS = {
