@@ -33,7 +33,8 @@ from hushlist.core.policy.policy_file import ListFile, Policy, PolicyError
 from hushlist.core.policy.usable_keys import KeyTable
 from hushlist.core.system.files import Fingerprint, fingerprint, open_regular
 from hushlist.extensions.subscriptions.gate_limits import GateLimits
-from hushlist.extensions.subscriptions.list_comparison import BroadKinds, ListChange, compare_lists, shorten
+from hushlist.extensions.subscriptions.line_differences import shorten
+from hushlist.extensions.subscriptions.list_comparison import BroadKinds, ListChange, compare_lists
 from hushlist.extensions.subscriptions.list_store import ROLLED_BACK, ListStore, Version, forget_others, store_of_file
 
 if TYPE_CHECKING:

@@ -1,14 +1,23 @@
-"""Which lines two versions of a list do not share; both are read part by part, and a hash tells a line's part."""
+"""Which lines two versions of a list do not share: few of many, most days.
+
+Both are read part by part, and a hash tells a line's part.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 
+from hushlist.core.compile.list_chunks import ChunkedList
+from hushlist.core.lists.line_changes import changed_lines, changes_between
 from hushlist.core.lists.packed_lists import open_list
 
 #: octets of lines that are compared at once
 COMPARED = 1 << 25
+#: of lines that differ, the most that are worth a look of their own; for each, how many of those that both have are
+#: looked at with them, and how many at least
+_MOST, _TIMES, _LEAST = 1 << 16, 2, 1 << 10
 
 
 def differing_lines(old: Path | None, new: Path, at_once: int) -> Iterator[tuple[list[bytes], list[bytes]]]:
@@ -44,3 +53,36 @@ def _lines(path: Path, part: int, parts: int) -> set[bytes]:
     with open_list(path) as file:
         lines = map(bytes.strip, file)
         return set(lines) if parts == 1 else {line for line in lines if hash(line) % parts == part}
+
+
+def count_changes(old: Path | None, new: Path) -> tuple[int, int]:
+    """How many lines are new, and how many are gone; comments, empty lines and repetitions do not count."""
+    added = removed = 0
+    for gone, came in differing_lines(old, new, COMPARED):
+        added, removed = added + len(came), removed + len(gone)
+    return added, removed
+
+
+def shorten(old: ChunkedList, new: ChunkedList, folder: Path) -> tuple[Path, Path] | None:
+    """Two short files in place of two long ones: the lines that only one has, and some that both have.
+
+    What the short new one loses, it loses of fewer lines than the long one. ``None``: too many lines differ.
+    """
+    before, after = old.file.read_from, new.file.read_from
+    changes = changes_between(before, old.digest, after, new.digest)
+    gone, came = set[bytes](), set[bytes]()
+    # where many differ, they may only be in another order
+    for was, now in differing(before, after, COMPARED) if changes is None else [changed_lines(changes)]:
+        gone |= was
+        came |= now
+        if len(gone) + len(came) > _MOST:
+            return None
+    number = max(_TIMES * (len(gone) + len(came)), _LEAST)
+    with open_list(before) as file:
+        both = list(islice((line for line in map(bytes.strip, file) if line not in gone), number))
+    return _written(folder / "before", [*both, *sorted(gone)]), _written(folder / "after", [*both, *sorted(came)])
+
+
+def _written(path: Path, lines: Iterable[bytes]) -> Path:
+    path.write_bytes(b"".join(line + b"\n" for line in lines))
+    return path

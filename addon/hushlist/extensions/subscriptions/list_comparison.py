@@ -4,8 +4,6 @@
 
 A rule is lost if no rule of the new list has its pattern and its action, or covers it. One that has expired is none. A
 new exception, rule that allows, or ``badfilter`` takes rules back: it counts as one.
-
-``count_changes`` and ``shorten`` compare lines only: few of many are other ones, most days.
 """
 
 from __future__ import annotations
@@ -15,14 +13,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from ipaddress import IPv4Network, IPv6Network
-from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 from hushlist.core.compile.list_chunks import ChunkedList, LoadedChunk, SpillByPart, collect_rules, read_lists
 from hushlist.core.compile.worker_processes import Workers
-from hushlist.core.lists.line_changes import changed_lines, changes_between
-from hushlist.core.lists.packed_lists import open_list
 from hushlist.core.match.index_file import decode_terms
 from hushlist.core.match.overbroad import BreadthTest, breadth_test
 from hushlist.core.match.rule import Action, Expression, Rule, RuleBlock
@@ -30,7 +25,6 @@ from hushlist.core.match.rule_collector import CollectedPart
 from hushlist.core.match.sorted_runs import unspill
 from hushlist.extensions.adblock.network_filter import NetworkFilter
 from hushlist.extensions.subscriptions import rule_comparison
-from hushlist.extensions.subscriptions.line_differences import COMPARED, differing, differing_lines
 from hushlist.extensions.subscriptions.ordinary_requests import Effect, effect_of_parts
 
 #: broad rules that are told
@@ -197,43 +191,3 @@ def _newly_broad(now: Iterable[Rule], before: Iterable[Rule], kinds: BroadKinds)
             why = breadth.of_range(pattern)
         if why and (pattern, rule.terms.action) not in old:
             yield BroadRule(rule.line, str(pattern), why)
-
-
-# -- line by line ------------------------------------------------------------------------------------------------------
-
-#: of lines that differ, the most that are worth a look of their own; for each, how many of those that both have are
-#: looked at with them, and how many at least
-_MOST, _TIMES, _LEAST = 1 << 16, 2, 1 << 10
-
-
-def count_changes(old: Path | None, new: Path) -> tuple[int, int]:
-    """How many lines are new, and how many are gone; comments, empty lines and repetitions do not count."""
-    added = removed = 0
-    for gone, came in differing_lines(old, new, COMPARED):
-        added, removed = added + len(came), removed + len(gone)
-    return added, removed
-
-
-def shorten(old: ChunkedList, new: ChunkedList, folder: Path) -> tuple[Path, Path] | None:
-    """Two short files in place of two long ones: the lines that only one has, and some that both have.
-
-    What the short new one loses, it loses of fewer lines than the long one. ``None``: too many lines differ.
-    """
-    before, after = old.file.read_from, new.file.read_from
-    changes = changes_between(before, old.digest, after, new.digest)
-    gone, came = set[bytes](), set[bytes]()
-    # where many differ, they may only be in another order
-    for was, now in differing(before, after, COMPARED) if changes is None else [changed_lines(changes)]:
-        gone |= was
-        came |= now
-        if len(gone) + len(came) > _MOST:
-            return None
-    number = max(_TIMES * (len(gone) + len(came)), _LEAST)
-    with open_list(before) as file:
-        both = list(islice((line for line in map(bytes.strip, file) if line not in gone), number))
-    return _written(folder / "before", [*both, *sorted(gone)]), _written(folder / "after", [*both, *sorted(came)])
-
-
-def _written(path: Path, lines: Iterable[bytes]) -> Path:
-    path.write_bytes(b"".join(line + b"\n" for line in lines))
-    return path

@@ -34,7 +34,7 @@ from hushlist.core.policy.policy_file import Policy, list_files
 from hushlist.core.policy.policy_reader import read_policy
 from hushlist.core.system.files import LONGEST_LIST, open_regular, reason_of, sha256_of
 from hushlist.extensions.subscriptions.gate import judge, weigh
-from hushlist.extensions.subscriptions.list_comparison import count_changes
+from hushlist.extensions.subscriptions.line_differences import count_changes
 from hushlist.extensions.subscriptions.list_fetch import LONGEST_FETCH, Fetched, fetch
 from hushlist.extensions.subscriptions.list_outcome import ListUpdate, Outcome
 from hushlist.extensions.subscriptions.list_store import ROLLED_BACK, ListState, Version, forget_others, store_of_file

@@ -1,4 +1,4 @@
-"""What lint finds in a chunk of a list alone: lines that are unreadable, broad, dead, expired or oddly spelled.
+"""What lint finds in a policy itself, and in a chunk of a list alone: unreadable, broad, dead, expired, odd lines.
 
 A dead rule is one that no request can fit. No request of a browser, to a name that can be resolved, has its canonical
 form.
@@ -31,6 +31,8 @@ from hushlist.core.match.overbroad import BreadthTest, breadth_test
 from hushlist.core.match.rule import Expression, ExpressionHash, Pattern, Rule, WholeUrl
 from hushlist.core.match.rule_collector import CollectedPart
 from hushlist.core.match.seal import SealKey
+from hushlist.core.policy.groups import uses_of
+from hushlist.core.policy.policy_file import Policy
 from hushlist.core.url.hashed_uri import ALGORITHMS, HashedUri
 from hushlist.core.url.host import parse_ipv4
 from hushlist.extensions.adblock.network_filter import NetworkFilter
@@ -222,3 +224,17 @@ def _why(word: str, rule: Expression) -> Iterator[str]:
         yield f"{what}: it changes the direction of writing, and no IRI has it (RFC 3987, 4.1)"
     if entry["fragment"]:
         yield f"what stands behind '#' is never sent: the rule fits all of {rule}"
+
+
+# -- policies ----------------------------------------------------------------------------------------------------------
+
+
+def policy_findings(policy: Policy) -> Iterator[Finding]:
+    """A finding for each layer that a single group names, as if that made it the group's alone."""
+    everybody = {layer.name for layer in policy.layers if not layer.groups}
+    apart = [group for group in policy.groups if group.layers != uses_of(policy.layers, group.name)]
+    for layer in policy.layers:
+        naming = [group.name for group in apart if layer.name in {use.name for use in group.layers}]
+        if len(naming) == 1 and layer.name in everybody:
+            why = f"the group {naming[0]} names it, and it is for everybody, too; if that is not meant, give it 'for'"
+            yield Finding(layer.line, FindingKind.SPELLING, f"layer {layer.name}", why)

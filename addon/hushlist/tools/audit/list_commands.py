@@ -31,10 +31,9 @@ from hushlist.tools.audit.diff_job import (
     side_of_list,
     side_of_policy,
 )
-from hushlist.tools.audit.findings import Finding, FindingKind
+from hushlist.tools.audit.findings import Finding, FindingKind, policy_findings
 from hushlist.tools.audit.impact import Impact, ImpactCounter, ImpactReport, impact_text, report_impact
 from hushlist.tools.audit.lint_job import Linted, lint
-from hushlist.tools.audit.policy_findings import policy_findings
 from hushlist.tools.audit.replay.auditor import ReplayMoment
 from hushlist.tools.audit.replay.replay_job import ReplayWork, count_in_processes
 from hushlist.tools.audit.report_codec import encode

@@ -7,7 +7,7 @@ from hushlist.core.compile.policy_compiler import compile_policy
 from hushlist.core.decide.engine import Engine
 from hushlist.core.policy.groups import Client
 from hushlist.core.policy.policy_reader import policy_at
-from hushlist.tools.audit.policy_findings import policy_findings
+from hushlist.tools.audit.findings import policy_findings
 from support.policies import read_whole, write_policy
 from unit.rows import each_row
 

@@ -8,8 +8,8 @@ from hushlist.core.compile.list_chunks import ChunkedList, chunk_list
 from hushlist.core.lists.list_formats import FORMATS
 from hushlist.core.lists.list_source import ListDefaults
 from hushlist.core.policy.policy_file import ListFile
-from hushlist.extensions.subscriptions import list_comparison
-from hushlist.extensions.subscriptions.list_comparison import count_changes, shorten
+from hushlist.extensions.subscriptions import line_differences
+from hushlist.extensions.subscriptions.line_differences import count_changes, shorten
 
 
 def written(path: Path, *numbers: int) -> Path:
@@ -24,7 +24,7 @@ def chunked(path: Path) -> ChunkedList:
 @pytest.fixture(params=[None, 1000])
 def _compared(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param is not None:
-        monkeypatch.setattr(list_comparison, "COMPARED", request.param)
+        monkeypatch.setattr(line_differences, "COMPARED", request.param)
 
 
 @pytest.mark.usefixtures("_compared")
