@@ -150,9 +150,10 @@ class DnsQueries:
         decision = judgement.decision
         if request.hosts == (b"",) and request.fault is None:
             decision = engine.view(client).nothing.of(request)  # the root is not a host, so no rule can be about it
-        allows_part = any(engine.hosts.allows_below(host, client) for host in request.hosts)
-        is_whole = decision.fault is not None or not allows_part
-        if decision.action is Action.WARN or (decision.action is Action.BLOCK and not is_whole):
+        may_be_part = decision.action is Action.BLOCK and decision.fault is None
+        # last: a message that is no question has thousands of names
+        is_part = may_be_part and any(engine.hosts.allows_below(host, client) for host in request.hosts)
+        if decision.action is Action.WARN or is_part:
             decision = decision._replace(action=Action.PASS, winner=None)
         return judgement._replace(decision=decision)
 

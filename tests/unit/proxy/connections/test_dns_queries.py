@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 from types import SimpleNamespace
@@ -405,6 +406,22 @@ def test_a_question_waits_until_a_prefix_of_its_name_is_confirmed(tmp_path: Path
     runtime.close()
     assert len(asked) == 1
     assert (None if flow.response is None else flow.response.response_code) == code
+
+
+def test_the_names_of_a_message_that_is_refused_anyway_are_not_looked_at(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow, seen = flow_of("good.example"), list[bytes]()
+    flow.request.questions *= 1000
+    for number, question in enumerate(flow.request.questions):
+        flow.request.questions[number] = replace(question, name=f"n{number}.example")
+    engine = runtime.engine
+    assert engine is not None
+    monkeypatch.setattr(engine.hosts, "allows_below", lambda host, client: seen.append(host))
+    ask(runtime, flow)
+    assert flow.response is not None
+    assert flow.response.response_code == response_codes.REFUSED
+    assert not seen
 
 
 @pytest.mark.slow
