@@ -29,7 +29,7 @@ from documentation import (
     whole,
     without_times,
 )
-from e2e.proxy import MITMDUMP, Proxy, running
+from e2e.proxy import Proxy
 from hushlist.cli import main
 from hushlist.core.compile.policy_compiler import compile_policy
 from hushlist.core.compile.stat_cache import load_engine
@@ -103,27 +103,20 @@ def test_the_console_blocks_are_all_run() -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder in which the README's other commands find what they name; mitmdump listens on a port of loopback."""
+    """A folder in which a command of the reference finds what it names; test_guides.py has those of the README."""
     (tmp_path / "addon").symlink_to(ROOT / "addon")
-    shutil.copytree(ROOT / "rules", tmp_path / "my-rules")
     with (tmp_path / "recorded.flow").open("wb") as file:
         flow = tflow(resp=True)
         flow.request.url = "http://secret.example/"
         FlowWriter(file).add(flow)
-    settings = tmp_path / ".mitmproxy"
-    settings.mkdir()
-    (settings / "config.yaml").write_text("listen_host: 127.0.0.1\nlisten_port: 0\n", encoding="utf-8")
     return tmp_path
 
 
-def test_the_shell_commands_of_the_readme_run(folder: Path) -> None:
-    setup, tests, own_rules = blocks("README.md", "sh")
+def test_the_first_blocks_are_those_that_ci_runs_and_a_recording_is_annotated(folder: Path) -> None:
+    setup, tests, _ = blocks("README.md", "sh")
     (annotate,) = blocks(COMMANDS, "sh")
     assert "mitmdump" in setup  # .ci/run executes these two as they stand, on a fresh clone
     assert "pytest" in tests
-    with running([str(MITMDUMP), *shlex.split(own_rules)[1:]], folder) as (_, log):
-        log.wait_for("by my-rules/policy.yaml")
-        log.wait_for("listening at")
     surroundings = environment(HOME=str(folder))
     subprocess.run(shlex.split(annotate), cwd=folder, env=surroundings, check=True, stdout=subprocess.DEVNULL)
     with (folder / "annotated.flow").open("rb") as file:
