@@ -13,7 +13,7 @@ from time import time as true_time
 
 from mitmproxy import ctx, http
 
-from hushlist.core.decide import engine, known_hosts
+from hushlist.core.decide import engine, form_decider, known_hosts
 from hushlist.extensions.unblock.unblock_handler import overrides_of
 
 _moment = datetime.now().astimezone()
@@ -31,7 +31,7 @@ def time() -> float:
 
 
 def running() -> None:
-    for module in (engine, known_hosts):
+    for module in (engine, form_decider, known_hosts):
         module.datetime, module.time = Clock, time
     runtime = ctx.master.addons.get("hushlist").runtime
     overrides_of(runtime)._clock = runtime.clock = time
