@@ -62,20 +62,20 @@ def scanner(does: Does | None, words: str) -> Callable[[Lab], AbstractContextMan
 
     @contextmanager
     def inject(lab: Lab) -> Iterator[None]:
-        with SpoiledClamd() as asked, lab.proxy.client() as client, ThreadPoolExecutor() as beside:
+        with SpoiledClamd() as clamd, lab.proxy.client() as client, ThreadPoolExecutor() as beside:
             start = len(lab.proxy.log)
-            _use_scanner(lab, asked)
+            _use_scanner(lab, clamd)
             lab.wait_for(" rules of ", start)
             assert _is_well(lab, client)
             before = _times_logged(lab, words)
-            asked.asked.queue.clear()
+            clamd.connected.queue.clear()
             if does is None:
-                asked.go_away()
+                clamd.go_away()
             else:
-                asked.does = does
+                clamd.does = does
             waiting = beside.submit(_is_got, client)
             if does == SpoiledClamd.hang:
-                asked.asked.get(timeout=PATIENCE)
+                clamd.connected.get(timeout=PATIENCE)
                 assert lab.seen() == DECIDES
                 assert not waiting.done(), "others wait for a scan"
             else:
@@ -83,7 +83,7 @@ def scanner(does: Does | None, words: str) -> Callable[[Lab], AbstractContextMan
             yield
             assert waiting.result() is (lab.choice == "open")
             wait_until(lambda: _times_logged(lab, words) > before)
-            asked.come_back()
+            clamd.come_back()
             assert _is_well(lab, client), "it does not come back"
         lab.restore()
 
