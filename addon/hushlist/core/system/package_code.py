@@ -85,25 +85,28 @@ class CodeOnDisk:
     """Whether the package on the disk is the one that was loaded; its files are read where they may have changed."""
 
     def __init__(self) -> None:
-        self._seen, self._is_loaded = dict[Path, tuple[int, int]](), False
+        self._seen, self._is_loaded = dict[str, tuple[int, int]](), False
 
     def is_loaded(self) -> bool:
         """Look again."""
-        seen = self._look()
+        seen = dict(self._look())
         if seen != self._seen:
             self._seen, self._is_loaded = seen, is_as_loaded()
         return self._is_loaded
 
     @staticmethod
-    def _look() -> dict[Path, tuple[int, int]]:
-        stamps = dict[Path, tuple[int, int]]()
-        for path in _modules(PACKAGE):
-            try:
-                status = path.stat()
-            except OSError:  # it is being changed
-                continue
-            stamps[path] = status.st_mtime_ns, status.st_size
-        return stamps
+    def _look() -> Iterator[tuple[str, tuple[int, int]]]:
+        """The package's modules, each with its time in nanoseconds and its octets."""
+        folders = [str(PACKAGE)]
+        while folders:
+            with suppress(OSError), os.scandir(folders.pop()) as entries:  # one may be gone, as it is being changed
+                for entry in entries:
+                    name = entry.name
+                    if name.endswith(".py"):
+                        status = entry.stat()
+                        yield entry.path, (status.st_mtime_ns, status.st_size)
+                    elif name != "__pycache__" and entry.is_dir():
+                        folders.append(entry.path)
 
 
 def import_rooms(rooms: frozenset[str]) -> list[str]:

@@ -372,7 +372,7 @@ def test_a_policy_that_was_read_while_the_package_was_replaced_is_read_again_as_
             await asyncio.sleep(0.001)
         assert why_unready(runtime).endswith(OTHER_CODE)
         is_away.clear()
-        monkeypatch.setattr(policy_watch.CodeOnDisk, "_look", lambda _: {Path("module.py"): (1, 1)})  # it is put back
+        monkeypatch.setattr(policy_watch.CodeOnDisk, "_look", lambda _: [("module.py", (1, 1))])  # it is put back
         while runtime.engine is first:
             await asyncio.sleep(0.001)
         assert why_unready(runtime) == ""
