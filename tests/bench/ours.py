@@ -49,6 +49,12 @@ def _cache(policy: Path) -> Path:
     return policy.parent / "cache"
 
 
+def forget_certificates(policy: Path) -> None:
+    """Remove the certificates that the proxy has kept with this policy."""
+    for file in (_cache(policy) / "hushlist").glob("certificates-*"):
+        file.unlink()
+
+
 def command(*arguments: str | Path) -> list[str]:
     """The command line that the console script ``hushlist`` runs."""
     return [sys.executable, "-c", "from hushlist.cli import run; run()", *map(str, arguments)]

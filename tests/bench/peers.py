@@ -59,6 +59,7 @@ PARTS: dict[str, Callable[[Workbench], list[Row]]] = {
     "update": traffic.update,
     "tls": relaying.tls,
     "tls-connections": relaying.new_connections,
+    "restarts": relaying.restarts,
     "megabyte": relaying.megabyte,
     "page": relaying.page,
     "share": relaying.share,

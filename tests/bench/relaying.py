@@ -46,6 +46,8 @@ PATHS = 5_000
 LARGE = servers.LARGEST >> 20
 #: new connections to each proxy, in each round
 NEW = 200
+#: connections by which a proxy that has just been started is warmed up, to other hosts
+WARMING = 20
 QUIET = {"ssl_insecure": "true", "flow_detail": 0, "termlog_verbosity": "error"}
 #: mitmproxy's own way to relay: the peer of the filter's
 IGNORE = {**QUIET, "ignore_hosts": "."}
@@ -131,7 +133,27 @@ def new_connections(bench: Workbench) -> list[Row]:
     return rows
 
 
-def _connect_anew(server: servers.Server, numbers: Iterator[int], *, is_new: bool) -> float:
+def restarts(bench: Workbench) -> list[Row]:
+    """Processor time of the first TLS connection to each host after a start, of which the proxy knows or makes
+    certificates: each round has a start without what was kept, and one with it."""
+    theirs.need_programs("nginx")
+    folder, policy = bench.folder / "tls", ours.compile_policy(_decrypting(bench))
+    folder.mkdir(parents=True, exist_ok=True)
+    taken: tuple[list[float], list[float]] = [], []
+    with servers.nginx(folder / "nginx", certificate(folder)) as origin:
+        for _ in range(bench.sizes.rounds):
+            ours.forget_certificates(policy)
+            for times in taken:
+                with servers.mitmdump(folder, origin, policy, QUIET) as server:
+                    _connect_anew(server, count(NEW), is_new=True, number=WARMING)
+                    times.append(_connect_anew(server, count(), is_new=True) / NEW)
+    made, kept = taken
+    measure = "the first TLS connection to a host after a restart"
+    unit, peer = "ms of processor time", "certificates not kept"
+    return [row(measure, unit, kept, scale=1e3, peer=peer, theirs=made, target=at_most_times(0.95))]
+
+
+def _connect_anew(server: servers.Server, numbers: Iterator[int], *, is_new: bool, number: int = NEW) -> float:
     """Seconds of processor time that so many connections take, each with one request."""
 
     def ask(host: str) -> None:
@@ -149,7 +171,7 @@ def _connect_anew(server: servers.Server, numbers: Iterator[int], *, is_new: boo
                     pass
 
     context = anything()
-    hosts = [f"www.site{next(numbers)}.example" if is_new else "www.site.example" for _ in range(NEW)]
+    hosts = [f"www.site{next(numbers)}.example" if is_new else "www.site.example" for _ in range(number)]
     return _taken(server, lambda: [ask(host) for host in hosts])
 
 

@@ -26,7 +26,7 @@ from hushlist.proxy.bounds import (
     framed_http1,
     printable_log,
 )
-from hushlist.proxy.connections import server_handshakes, tunnel_layers
+from hushlist.proxy.connections import kept_certificates, server_handshakes, tunnel_layers
 from hushlist.proxy.object_patches import OBJECT_PATCHES, untaken
 from hushlist.proxy.service import shared_listening, upkeep
 
@@ -90,6 +90,7 @@ _REPLACED: tuple[tuple[Any, str, Any], ...] = (
     *bounded_dns.REPLACED,
     *bounded_streams.REPLACED,
     *upkeep.REPLACED,
+    *kept_certificates.REPLACED,
     *cheap_reads.REPLACED,
 )
 _WRAPPED: tuple[tuple[Callable[..., Any], tuple[str, ...], tuple[Any, ...]], ...] = (

@@ -24,8 +24,9 @@ from mitmproxy.net import tls
 from hushlist.core.errors import logger_of
 from hushlist.core.extension import Notice
 from hushlist.core.system.authority_file import is_other_authority, known_authority
-from hushlist.core.system.files import state_folder
+from hushlist.core.system.files import cache_folder, state_folder
 from hushlist.core.system.memory import give_back
+from hushlist.proxy.connections.kept_certificates import KEPT, kept_file
 from hushlist.proxy.languages import DEFAULT_LANGUAGE, live_texts, moment_text
 from hushlist.proxy.runtime import Runtime
 
@@ -99,6 +100,7 @@ class Upkeep:
     def close(self) -> None:
         if self._task is not None:
             self._task.cancel()
+            self._keep_certificates()
 
     async def _watch(self) -> None:
         while True:
@@ -109,11 +111,18 @@ class Upkeep:
 
     def _keep_up(self) -> None:
         """Look after what is on the disk; raises nothing."""
+        self._keep_certificates()
         engine = self._runtime.engine
         for keep_up in self._runtime.parts.keep_up:
             keep_up(None if engine is None else engine.policy)
         with suppress(RuntimeError, OSError):  # the user has no home, or the folder for state cannot be used
             self._compare_authority(state_folder())
+
+    def _keep_certificates(self) -> None:
+        """Have the certificates that were made today outlast a restart; raises nothing."""
+        if self._authority is not None:
+            with suppress(RuntimeError):  # the user has no home
+                KEPT.exchange(kept_file(cache_folder(), Path(ctx.options.confdir).expanduser()))
 
     def _compare_authority(self, state: Path) -> None:
         """Tell if the authority is another one than at the last start; ``OSError`` if it cannot be compared."""
@@ -137,7 +146,10 @@ class Upkeep:
             store, is_new_day = getattr(certificates, "certstore", None), now.date() != self._day
             if store is not None:
                 self._tell(store.default_ca.notafter, now)
-                self._authority = store.default_ca.to_pem()
+                KEPT.use(store.default_privatekey, store.default_ca._cert)
+                is_first, self._authority = self._authority is None, store.default_ca.to_pem()
+                if is_first:
+                    self._keep_certificates()  # before a client needs one
                 if is_new_day:
                     forget_certificates(store)
                     renew_revocations(store)

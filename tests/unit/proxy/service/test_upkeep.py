@@ -18,7 +18,9 @@ from mitmproxy.test import taddons
 
 from hushlist.core.extension import Notice
 from hushlist.core.system.authority_file import OTHER_AUTHORITY
+from hushlist.core.system.files import cache_folder
 from hushlist.proxy.addon import Hushlist
+from hushlist.proxy.connections.kept_certificates import KEPT, kept_file
 from hushlist.proxy.service import upkeep
 from hushlist.proxy.service.health import warnings_of
 from hushlist.proxy.service.upkeep import INTERVAL, NOTICES, Upkeep, look_for_name_servers
@@ -51,6 +53,28 @@ def test_a_certificate_of_a_host_is_made_anew_each_day(
     assert store.get_cert("given.example", []) is given
     store.certs.clear()
     store.expire_queue.clear()
+
+
+def test_certificates_are_read_at_the_start_and_written_at_the_end(
+    context: taddons.context, hushlist: Hushlist, store: CertStore, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    tls, exchanged = TlsConfig(), list[Path]()
+    tls.certstore = store
+    monkeypatch.setattr(context.master.addons, "get", {"tlsconfig": tls}.get)
+    if "confdir" not in context.options:
+        context.options.add_option("confdir", str, str(tmp_path), "")
+    monkeypatch.setattr(KEPT, "exchange", exchanged.append)
+
+    async def run() -> None:
+        watch = Upkeep(hushlist.runtime)
+        watch.run()
+        watch.look(datetime.now(UTC))
+        watch.look(datetime.now(UTC))
+        assert len(exchanged) == 1
+        watch.close()
+
+    asyncio.run(run())
+    assert exchanged == [kept_file(cache_folder(), Path(context.options.confdir).expanduser())] * 2
 
 
 @pytest.fixture
