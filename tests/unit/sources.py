@@ -24,9 +24,9 @@ def part_of(module: str) -> str:
 
 
 @cache
-def tree_of(path: Path) -> ast.Module:
-    """A source, parsed."""
-    return ast.parse(path.read_text(encoding="utf-8"))
+def nodes_of(path: Path) -> tuple[ast.AST, ...]:
+    """All nodes of a source's tree, which is the first of them."""
+    return tuple(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
 
 
 @cache
@@ -36,7 +36,7 @@ def imports_of(path: Path) -> frozenset[str]:
 
 
 def _imports_in(path: Path) -> Iterator[str]:
-    for node in ast.walk(tree_of(path)):
+    for node in nodes_of(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from documentation import ROOT
-from unit.sources import GROUP, MODULES, PACKAGE, tree_of
+from unit.sources import GROUP, MODULES, PACKAGE, nodes_of
 
 pytestmark = GROUP
 
@@ -45,7 +45,7 @@ def has(path: str, name: str) -> bool:
 def methods() -> Iterator[str]:
     """Every ``Class.method`` of the package."""
     for path in MODULES.values():
-        for node in tree_of(path).body:
+        for node in nodes_of(path):
             if isinstance(node, ast.ClassDef):
                 yield from (
                     f"{node.name}.{own.name}"

@@ -18,7 +18,7 @@ import pytest
 from hushlist.core.compile import stat_cache
 from hushlist.core.extension import built_in
 from hushlist.extensions.unblock.overrides import Overrides
-from unit.sources import GROUP, MODULES, PACKAGE, imports_of, part_of, tree_of
+from unit.sources import GROUP, MODULES, PACKAGE, imports_of, nodes_of, part_of
 
 pytestmark = GROUP
 
@@ -139,7 +139,7 @@ _NETWORK = {
 
 def of_a_network(path: Path) -> set[str]:
     """What a source imports of these modules."""
-    nodes = [*ast.walk(tree_of(path))]
+    nodes = nodes_of(path)
     names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
     for node in nodes:
         if isinstance(node, ast.ImportFrom):
@@ -168,7 +168,7 @@ def test_whatever_is_imported_is_a_declared_dependency() -> None:
 
 def opening(path: Path) -> set[str]:
     """What a source calls that opens files."""
-    calls = (node.func for node in ast.walk(tree_of(path)) if isinstance(node, ast.Call))
+    calls = (node.func for node in nodes_of(path) if isinstance(node, ast.Call))
     names = {func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "") for func in calls}
     return names & (_OPENERS | _READERS_OF_PACKAGES)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from documentation import ROOT
-from unit.sources import GROUP, MODULES, PACKAGE, tree_of
+from unit.sources import GROUP, MODULES, PACKAGE, nodes_of
 
 pytestmark = GROUP
 
@@ -26,9 +26,17 @@ _DECLARED = re.compile(
 )
 
 
-def names_in(tree: ast.AST) -> Iterator[str]:
+#: where a text may define one of them for others; to parse all texts takes as long as hundreds of tests
+_SUSPECT = re.compile(
+    rf"(?:\bdef |\bclass |\.|^|^for .*\b)_*(?:{'|'.join(_VAGUE)})_*\b"
+    rf"|^( *)class .*\n(?:(?:\1 .*)?\n)*?\1    _*(?:{'|'.join(_VAGUE)})_*\s*[:=]",
+    re.MULTILINE | re.IGNORECASE,
+)
+
+
+def names_in(nodes: Iterable[ast.AST]) -> Iterator[str]:
     """What a source gives a name to: functions, classes, arguments, variables, attributes."""
-    for node in ast.walk(tree):
+    for node in nodes:
         match node:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
                 yield name
@@ -40,12 +48,12 @@ def names_in(tree: ast.AST) -> Iterator[str]:
                 yield name
 
 
-def vague(tree: ast.AST) -> set[str]:
-    return {name for name in names_in(tree) if name.strip("_").lower() in _VAGUE}
+def vague(names: Iterable[str]) -> set[str]:
+    return {name for name in names if name.strip("_").lower() in _VAGUE}
 
 
 def test_no_name_of_the_package_is_vague() -> None:
-    names = {module: vague(tree_of(path)) for module, path in MODULES.items()}
+    names = {module: vague(names_in(nodes_of(path))) for module, path in MODULES.items()}
     assert {module: of_it for module, of_it in names.items() if of_it} == _COLUMNS
 
 
@@ -63,11 +71,13 @@ def defined(tree: ast.Module) -> Iterator[str]:
                     yield target.id
 
 
+def vaguely_defined(text: str) -> set[str]:
+    return vague(defined(ast.parse(text))) if _SUSPECT.search(text) else set()
+
+
 def test_no_definition_of_a_test_is_vague() -> None:
-    names = {
-        str(path.relative_to(ROOT)): {name for name in defined(tree_of(path)) if name.strip("_").lower() in _VAGUE}
-        for path in (ROOT / "tests").rglob("*.py")
-    }
+    paths = (ROOT / "tests").rglob("*.py")
+    names = {str(path.relative_to(ROOT)): vaguely_defined(path.read_text(encoding="utf-8")) for path in paths}
     assert {path: of_it for path, of_it in names.items() if of_it} == {}
 
 
@@ -79,9 +89,10 @@ def test_no_name_of_a_script_is_vague() -> None:
 
 
 def test_the_check_sees_vague_names() -> None:
-    assert vague(ast.parse("def told(asked):\n    self.known = [own for own in x]\n    read(given=one)\n")) == {
-        *("told", "asked", "known", "own")
-    }
+    tree = ast.parse("def told(asked):\n    self.known = [own for own in x]\n    read(given=one)\n")
+    assert vague(names_in(ast.walk(tree))) == {"told", "asked", "known", "own"}
+    text = "ONE = 1\ndef f():\n    class C:\n        x = 2\n\n        _given: int\n    self.own, x = 1\n"
+    assert vaguely_defined(text) == {"ONE", "_given", "own"}
     assert _DECLARED.findall("const found = rows.map((one) => one.name); sort((own, other) => 0); given(one)") == [
         *("found", "one", "own")
     ]

@@ -15,7 +15,7 @@ from re import _parser as parser  # type: ignore[attr-defined]
 import pytest
 
 import hushlist
-from unit.sources import GROUP, tree_of
+from unit.sources import GROUP, nodes_of
 
 pytestmark = GROUP
 
@@ -46,10 +46,9 @@ def _uses() -> Iterator[tuple[str, str, re.Pattern[str] | re.Pattern[bytes]]]:
         module = importlib.import_module(info.name)
         assert module.__file__
         own = {name: value for name, value in vars(module).items() if isinstance(value, re.Pattern)}
-        tree = tree_of(Path(module.__file__))
         found = {
             (node.value.id, node.attr)
-            for node in ast.walk(tree)
+            for node in nodes_of(Path(module.__file__))
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in own
         }
         for name, method in sorted(found):

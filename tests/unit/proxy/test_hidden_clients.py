@@ -50,7 +50,7 @@ from hushlist.extensions.unblock.wrong_tries import LockedError
 from hushlist.proxy.addon import Hushlist
 from support.administrators import ACTIONS, Browser, decided, use  # noqa: F401  a fixture
 from support.parts import part_of
-from unit.sources import GROUP, MODULES, tree_of
+from unit.sources import GROUP, MODULES, nodes_of
 
 #: addresses of two clients, a user, and a word of a query: none of them may be anywhere
 CLIENT, OTHER, USER, QUERY = "10.98.76.54", "10.98.76.55", "josephine", "secretword"
@@ -340,7 +340,7 @@ def test_every_notice_is_asked_for() -> None:
         function.name
         for path in MODULES.values()
         if "Notice(" in path.read_text(encoding="utf-8")
-        for function in ast.walk(tree_of(path))
+        for function in nodes_of(path)
         if isinstance(function, ast.FunctionDef)
         for call in ast.walk(function)
         if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "Notice"

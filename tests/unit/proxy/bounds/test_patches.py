@@ -25,7 +25,7 @@ from hushlist.proxy.object_patches import OBJECT_PATCHES, ObjectPatch, filter_lo
 from hushlist.proxy.service.health import is_ready
 from support.mitmproxied import mitmproxied
 from unit.rows import each_row
-from unit.sources import MODULES, PACKAGE, tree_of
+from unit.sources import MODULES, PACKAGE, nodes_of
 
 TABLE = PACKAGE.parent / "patches.md"
 
@@ -153,7 +153,7 @@ def foreign_methods() -> set[str]:
     return methods - data
 
 
-def patches_beside(tree: ast.Module, name: str, methods: set[str]) -> set[str]:
+def patches_beside(tree: ast.AST, name: str, methods: set[str]) -> set[str]:
     """What a source puts in the place of something foreign without a table, as far as its text shows it."""
     foreign = {
         alias.asname or alias.name.split(".")[0]
@@ -192,7 +192,7 @@ def test_nothing_foreign_is_patched_beside_the_tables() -> None:
         module: found
         for module, path in MODULES.items()
         if module.startswith(("hushlist.proxy", "hushlist.proxy.bounds", "hushlist.extensions.dashboard"))
-        and (found := patches_beside(tree_of(path), path.name, methods))
+        and (found := patches_beside(nodes_of(path)[0], path.name, methods))
     }
     assert beside == BESIDE
 
