@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from hushlist.core.lists.list_source import ListDefaults, ProblemReport
-from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode, read_document
+from hushlist.core.lists.yaml_documents import read_document
+from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
 from hushlist.core.match.rule import Action, Rule, RuleBlock, each_rule
 from hushlist.core.policy import key_types, usable_keys
 from hushlist.core.policy.policy_reader import policy_rows

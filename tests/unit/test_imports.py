@@ -248,6 +248,7 @@ _COSTLY = {
         "ssl",
         "smtplib",
         "urllib.request",
+        "yaml",
     ),
 }
 #: what both commands need not import of the core
@@ -256,7 +257,7 @@ _NOT_NEEDED = {
     for name in (
         *("compile.background_compiler", "compile.list_chunks", "compile.policy_compiler", "compile.worker_processes"),
         *("lists.format_detection", "lists.hash_lists", "lists.patterns"),
-        *("lists.plain_lists", "lists.popular_domains", "lists.yaml_rules"),
+        *("lists.plain_lists", "lists.popular_domains", "lists.yaml_rules", "lists.yaml_documents"),
         *("match.index_writer", "match.overbroad", "match.public_suffixes", "match.rule_collector"),
         *("match.shadowed", "match.sorted_runs", "system.package_code"),
     )

@@ -8,7 +8,7 @@ from functools import cache, partial
 from hushlist.core.decide.engine import Engine
 from hushlist.core.lists.list_source import ProblemReport
 from hushlist.core.lists.patterns import canonical_target
-from hushlist.core.lists.yaml_nodes import read_document
+from hushlist.core.lists.yaml_documents import read_document
 from hushlist.core.match.index import Index
 from hushlist.core.match.index_writer import index_of
 from hushlist.core.policy.groups import Client

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from hushlist.core.lists.list_source import ProblemReport
-from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode, read_document
+from hushlist.core.lists.yaml_documents import read_document
+from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
 from hushlist.core.policy.groups import Client
 from hushlist.core.policy.key_types import Reading
 from hushlist.core.policy.keys import NONE, Type

@@ -8,6 +8,8 @@ file of which ``stat`` tells the same was not written to, unless that was within
 by a mapping soon after another write: with files that changed just now, nothing is recorded. After a day, the lists are
 read and the index is verified again.
 
+The record has the nodes of the policy file, too, by the digest of its octets: PyYAML takes an eighth of a start.
+
 What git calls its stat cache is the same; files that changed just now are "racily clean" there.
 """
 
@@ -29,11 +31,12 @@ from hushlist.core.compile.index_cache import IndexCache
 from hushlist.core.decide.engine import Engine
 from hushlist.core.extension import foreign_code
 from hushlist.core.lists.list_source import ProblemReport
+from hushlist.core.lists.yaml_nodes import YamlNode
 from hushlist.core.match.index import Index
 from hushlist.core.match.index_file import IndexFileError
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.policy.policy_reader import read_policy
-from hushlist.core.system.files import Fingerprint, read_regular
+from hushlist.core.system.files import LONGEST_DOCUMENT, Fingerprint, read_regular
 from hushlist.core.url.comparison import RedirectMemory
 
 if TYPE_CHECKING:
@@ -50,21 +53,17 @@ _PACKAGES = ("idna", "yaml", "publicsuffixlist")
 
 #: octets of a record; of one with thousands of lists, it is not read
 _LONGEST = 1 << 20
+#: octets of a policy whose document is in its record
+_LONGEST_DOCUMENT = 1 << 16
 
 
 def load_policy(path: Path) -> tuple[Policy, Index]:
     """A policy and its index, compiled if the cache has none; ``PolicyError`` with every problem of every file."""
-    cache, policy, state = _state_at(path)
-    if policy is not None and cache is not None and state is not None:
-        pointers = cache.pointers(policy)
-        cached = _unchanged(path, _with_pointers(state, pointers), cache)
-        if cached is not None:
-            held, index = cached
-            return replace(policy, held=held, pointers=pointers), index
+    if (recorded := _recorded(path)) is not None:
+        return recorded
     from hushlist.core.compile.policy_compiler import compile_policy
 
-    compiled = compile_policy(path).let_go()
-    _record(path, state, compiled, cache)
+    compiled = compile_recorded(path, lambda: compile_policy(path).let_go())
     return compiled.policy, compiled.index
 
 
@@ -87,55 +86,80 @@ def asking_engine(
 
 def compile_recorded(path: Path, compile_lists: Callable[[], Compiled]) -> Compiled:
     """What a function compiles of a policy file, recorded for ``load_policy``."""
-    cache, _, state = _state_at(path)
+    state = _state_at(path)[1]
     compiled = compile_lists()
-    _record(path, state, compiled, cache)
+    _record(path, state, compiled)
     return compiled
 
 
-def _state_at(path: Path) -> tuple[IndexCache | None, Policy | None, str | None]:
-    """The cache, a policy, and the state of its files; ``None`` for what cannot be used."""
-    try:
-        cache = IndexCache()
-    except RuntimeError:  # the user has no home
-        cache = None
+def _state_at(path: Path, documents: Mapping[str, YamlNode] | None = None) -> tuple[Policy | None, str | None]:
+    """A policy, and the state of its files; ``None`` for what cannot be used."""
     report = ProblemReport(str(path))
-    policy = read_policy(path, report)
-    return cache, policy, None if policy is None or report.errors or cache is None else state_of(policy)
+    policy = read_policy(path, report, documents=documents)
+    return policy, None if policy is None or report.errors else state_of(policy)
+
+
+def _cache() -> IndexCache | None:
+    """The cache; ``None`` if the user has no home."""
+    try:
+        return IndexCache()
+    except RuntimeError:
+        return None
 
 
 def _with_pointers(state: str, pointers: Mapping[Path, Fingerprint]) -> str:
     return json.dumps((state, [(str(path), seen) for path, seen in pointers.items()]))
 
 
-def _unchanged(path: Path, state: str, cache: IndexCache) -> tuple[dict[Path, str], Index] | None:
-    """What is held back, and the index, as recorded for this state, if the index's file is as it was."""
+def _recorded(path: Path) -> tuple[Policy, Index] | None:
+    """A policy and its index, as recorded, if its files and that of the index are as they were.
+
+    The document of the record counts only where the state is that of the record, so that this code has made it.
+    """
+    if (cache := _cache()) is None:
+        return None
     try:
         cache.check()
         record = cache.record(path)
         if not 0 <= time.time() - record.stat().st_mtime < _VALID:
             return None
-        key, held, *recorded = json.loads(read_regular(record, _LONGEST))
-        file = cache.path(str(key))
-        if recorded != [state, *_stat(file)[1:]]:
+        key, held, documents, *recorded = json.loads(read_regular(record, _LONGEST))
+        nodes = {digest: YamlNode.of_plain(plain) for digest, plain in documents.items()}
+        policy, state = _state_at(path, nodes)
+        if policy is None or state is None:
+            return None
+        file, pointers = cache.path(str(key)), cache.pointers(policy)
+        if recorded != [_with_pointers(state, pointers), *_stat(file)[1:]]:
             return None
         held = {Path(name): why for name, why in held.items()}
         index = Index.open(file)
         cache.touch(str(key))
     except (OSError, ValueError, TypeError, AttributeError, IndexFileError):  # there is none, or it is not ours
         return None
-    return held, index
+    return replace(policy, held=held, pointers=pointers), index
 
 
-def _record(path: Path, state: str | None, compiled: Compiled, cache: IndexCache | None) -> None:
+def _record(path: Path, state: str | None, compiled: Compiled) -> None:
     """Record the index of a policy whose files did not change while it was made; never in a folder of others."""
-    file = Path(compiled.index.source)
+    file, cache = Path(compiled.index.source), _cache()
     if state is None or cache is None or file.parent != cache.folder or state_of(compiled.policy) != state:
         return
     with suppress(OSError):  # the next start reads the lists again
         held = {str(list_path): why for list_path, why in compiled.policy.held.items()}
         seen = _with_pointers(state, compiled.policy.pointers)
-        cache.write_record(path, json.dumps((file.stem, held, seen, *_stat(file)[1:])).encode())
+        documents = _documents_of(path)
+        cache.write_record(path, json.dumps((file.stem, held, documents, seen, *_stat(file)[1:])).encode())
+
+
+def _documents_of(path: Path) -> dict[str, list[object]]:
+    """What is in a policy file, by the digest of its octets, so that it need not be parsed; nothing if that is long."""
+    from hushlist.core.lists.yaml_documents import read_document
+
+    octets, report = read_regular(path, LONGEST_DOCUMENT), ProblemReport(str(path))
+    document = read_document(octets, report) if len(octets) < _LONGEST_DOCUMENT else None
+    if document is None or report.errors or report.warnings:
+        return {}
+    return {hashlib.sha256(octets).hexdigest(): document.as_plain()}
 
 
 def state_of(policy: Policy) -> str | None:

@@ -28,7 +28,8 @@ from hushlist.core.lists.patterns import (
     parse_whole_url,
     parse_written_expression,
 )
-from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode, read_document
+from hushlist.core.lists.yaml_documents import read_document
+from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
 from hushlist.core.match.rule import RUNGS, ExpressionHash, Pattern, Rule, Scope, Terms, each_rule
 from hushlist.core.policy.key_types import Reading, names_of, read_values
 from hushlist.core.policy.usable_keys import table_of

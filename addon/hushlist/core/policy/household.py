@@ -7,10 +7,6 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any
 
-import yaml
-
-from hushlist.core.lists.yaml_nodes import LOADER
-
 #: all of it
 HOUSEHOLD = "household"
 
@@ -22,7 +18,11 @@ def needs() -> Mapping[str, tuple[str, ...]]:
     >>> "push.apple.com:5223" in needs()["push"]
     True
     """
-    from importlib.resources import files
+    from importlib.resources import files  # most policies start faster without these
+
+    import yaml
+
+    from hushlist.core.lists.yaml_documents import LOADER
 
     text = files("hushlist.core.policy").joinpath("household.yaml").read_text(encoding="utf-8")
     document = yaml.load(text, Loader=LOADER)  # noqa: S506 - it is a safe loader

@@ -1,6 +1,6 @@
 """What a policy's keys may have: the types of which the rows of the table of keys are made.
 
->>> from hushlist.core.lists.yaml_nodes import read_document
+>>> from hushlist.core.lists.yaml_documents import read_document
 >>> reading = Reading(Path("policy.yaml"), ProblemReport("policy.yaml"))
 >>> rows = (Key("hue", number(0, 359)).says("its place on the wheel: see [Colours](colours.md)"), Key("sun", any_text))
 >>> fields = MappingReader(read_document(b"{hue: 120}", reading.report), names_of(rows), reading.report)

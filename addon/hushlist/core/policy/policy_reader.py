@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ from hushlist.core.errors import SourceError
 from hushlist.core.extension import CheckRow, ExtensionError, extensions_named
 from hushlist.core.lists.list_keys import FOR, read_groups
 from hushlist.core.lists.list_source import ProblemReport, read_octets
-from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode, read_document
+from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
 from hushlist.core.match.checks import Check
 from hushlist.core.match.rule import Action, Rule, Terms
 from hushlist.core.policy.groups import (
@@ -60,18 +60,25 @@ if TYPE_CHECKING:
     pass
 
 
-def read_policy(path: Path, report: ProblemReport, octets: bytes | None = None) -> Policy | None:
+def read_policy(
+    path: Path, report: ProblemReport, octets: bytes | None = None, documents: Mapping[str, YamlNode] | None = None
+) -> Policy | None:
     """Read a policy, without its lists; problems are in the report; ``None`` if nothing can be read.
 
-    ``octets``: what the file would have.
+    ``octets``: what the file would have; ``documents``: what is in files, by the digests of their octets.
     """
     files = {path: fingerprint(path)}
     octets = read_octets(path, report, LONGEST_DOCUMENT) if octets is None else octets
-    document = None if octets is None else read_document(octets, report)
-    if octets is None or document is None:
+    if octets is None:
         return None
-    return replace(
-        _PolicyReader(Reading(path, report, files)).read(document), digest=hashlib.sha256(octets).hexdigest()
+    digest = hashlib.sha256(octets).hexdigest()
+    document = documents.get(digest) if documents else None
+    if document is None:
+        from hushlist.core.lists.yaml_documents import read_document  # a policy that is recorded starts faster without
+
+        document = read_document(octets, report)
+    return (
+        None if document is None else replace(_PolicyReader(Reading(path, report, files)).read(document), digest=digest)
     )
 
 

@@ -157,7 +157,7 @@ def _by_newest_rules(zone: ZoneInfo) -> ZoneInfo:
 def read_schedules(node: YamlNode, zone: tzinfo, report: ProblemReport) -> dict[str, Schedule]:
     """Every schedule by its name; errors are in the report, and a schedule with errors has its valid parts.
 
-    >>> from hushlist.core.lists.yaml_nodes import read_document
+    >>> from hushlist.core.lists.yaml_documents import read_document
     >>> report = ProblemReport("policy.yaml")
     >>> node = read_document(b"{bedtime: {days: sun-thu, times: 21:00-06:30}, lunch: {times: 12:00}}", report)
     >>> sorted(read_schedules(node, UTC, report))

@@ -19,7 +19,7 @@ import yaml
 
 from hushlist.core.lists.list_formats import FORMATS
 from hushlist.core.lists.list_source import ListDefaults, ProblemReport
-from hushlist.core.lists.yaml_nodes import LOADER
+from hushlist.core.lists.yaml_documents import LOADER
 from hushlist.core.lists.yaml_rules import read_yaml
 from hushlist.core.match.rule import Action, Rule
 from hushlist.core.policy.policy_file import Policy

@@ -27,7 +27,8 @@ import re
 from collections.abc import Callable, Iterator
 
 from hushlist.core.lists.list_source import ListDefaults, ProblemReport
-from hushlist.core.lists.yaml_nodes import YamlNode, read_document
+from hushlist.core.lists.yaml_documents import read_document
+from hushlist.core.lists.yaml_nodes import YamlNode
 from hushlist.core.match.rule import Rule
 from hushlist.extensions.formats.json_shape import fields_of, read_json, text_of, texts_of
 from hushlist.extensions.formats.rule_maker import NO_BLOCK, RuleMaker, plain_lines, read_lines

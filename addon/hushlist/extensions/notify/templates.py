@@ -4,7 +4,7 @@ Only whole texts are filled, and JSON is written afterwards: nothing that a stra
 A template has nothing of a secret file: the token stands in the address alone.
 
 >>> report = ProblemReport("policy.yaml")
->>> from hushlist.core.lists.yaml_nodes import read_document
+>>> from hushlist.core.lists.yaml_documents import read_document
 >>> text = b"{text: '$title!', keyboard: [{text: $label1, url: $link1}, {text: $label2, url: $link2}]}"
 >>> template = read_template(read_document(text, report), report)
 >>> filled(template, {"title": 'a "b"', "label1": "Allow", "link1": "http://192.168.1.2:8080/x"})

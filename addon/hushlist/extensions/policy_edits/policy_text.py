@@ -13,7 +13,8 @@ from typing import Any
 import yaml
 
 from hushlist.core.lists.list_source import ProblemReport
-from hushlist.core.lists.yaml_nodes import LOADER, YamlNode, read_document
+from hushlist.core.lists.yaml_documents import LOADER, read_document
+from hushlist.core.lists.yaml_nodes import YamlNode
 from hushlist.core.system.files import LONGEST_DOCUMENT, read_regular, reason_of
 from hushlist.extensions.policy_edits.yaml_edits import (
     EditError,

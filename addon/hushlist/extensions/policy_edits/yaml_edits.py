@@ -24,7 +24,8 @@ from typing import Any, NamedTuple, TypeAlias
 import yaml
 
 from hushlist.core.errors import HushlistError
-from hushlist.core.lists.yaml_nodes import LOADER, NULL, YamlNode
+from hushlist.core.lists.yaml_documents import LOADER
+from hushlist.core.lists.yaml_nodes import NULL, YamlNode
 
 #: a value in plain types: text, nothing, lists and mappings of these
 Plain: TypeAlias = "str | list[Plain] | dict[str, Plain] | None"

@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from hushlist.core.lists.list_source import ProblemReport
-from hushlist.core.lists.yaml_nodes import LOADER, MappingReader, YamlNode
+from hushlist.core.lists.yaml_documents import LOADER
+from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
 from hushlist.core.policy.key_types import choice, list_of, of_node, schema_of_rows, schema_of_words
 from hushlist.core.policy.keys import Key, Schema
 from hushlist.core.url.normalization import parameter_name

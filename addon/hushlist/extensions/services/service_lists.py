@@ -17,7 +17,8 @@ from hushlist.core.errors import SourceError, UrlError, did_you_mean
 from hushlist.core.lists.list_keys import DEFAULTS_KEYS, EXPRESSION, read_defaults
 from hushlist.core.lists.list_source import ListDefaults, ProblemReport, read_octets
 from hushlist.core.lists.patterns import parse_written_expression
-from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode, read_document
+from hushlist.core.lists.yaml_documents import read_document
+from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
 from hushlist.core.match.rule import Action, Expression, Rule
 from hushlist.core.policy import shipped_policy
 from hushlist.core.policy.key_types import TEXT, any_text, list_of, names_of, schema_of_rows

@@ -10,7 +10,8 @@ from typing import NamedTuple
 from hushlist.core.errors import SourceError
 from hushlist.core.lists.list_formats import FORMATS
 from hushlist.core.lists.list_source import ProblemReport, read_octets
-from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode, read_document
+from hushlist.core.lists.yaml_documents import read_document
+from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
 from hushlist.core.policy import shipped_policy
 from hushlist.core.policy.key_types import (
     Reading,

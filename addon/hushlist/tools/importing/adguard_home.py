@@ -14,7 +14,8 @@ from pathlib import Path
 from hushlist.core.errors import SourceError
 from hushlist.core.lists.list_source import ListDefaults, ProblemReport
 from hushlist.core.lists.patterns import is_sinkhole, read_name
-from hushlist.core.lists.yaml_nodes import YamlNode, read_document
+from hushlist.core.lists.yaml_documents import read_document
+from hushlist.core.lists.yaml_nodes import YamlNode
 from hushlist.core.match.rule import Action, each_rule
 from hushlist.extensions.adblock.filter_lists import read_adblock_dns
 from hushlist.extensions.adblock.network_filter import NetworkFilter

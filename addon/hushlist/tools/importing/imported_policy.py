@@ -20,7 +20,8 @@ from hushlist.core.compile.policy_compiler import compile_policy
 from hushlist.core.errors import HushlistError, Problem, SourceError, printable, without_user
 from hushlist.core.lists.list_source import ListDefaults, ProblemReport, read_octets
 from hushlist.core.lists.plain_lists import read_addresses
-from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode, flow_text, read_document
+from hushlist.core.lists.yaml_documents import read_document
+from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode, flow_text
 from hushlist.core.policy.groups import DEFAULT
 from hushlist.core.policy.key_types import Reading, names_of
 from hushlist.core.policy.schedule import read_schedules, read_timezone

@@ -19,7 +19,8 @@ from pathlib import Path
 from hushlist.core.errors import SourceError
 from hushlist.core.lists.list_formats import list_format_of
 from hushlist.core.lists.list_source import ProblemReport
-from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode, read_document
+from hushlist.core.lists.yaml_documents import read_document
+from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
 from hushlist.core.system.files import read_regular, source_errors
 
 #: octets of a plan

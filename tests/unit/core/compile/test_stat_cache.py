@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import mmap
 import os
 import time
@@ -14,6 +15,9 @@ import pytest
 from hushlist.core.compile import policy_compiler, stat_cache
 from hushlist.core.compile.index_cache import IndexCache
 from hushlist.core.compile.stat_cache import SETTLED, load_policy
+from hushlist.core.lists import yaml_documents
+from hushlist.core.lists.list_source import ProblemReport
+from hushlist.core.lists.yaml_nodes import YamlNode
 from hushlist.core.match.index import Index
 from hushlist.core.match.rule import Action
 from hushlist.extensions.subscriptions.list_store import store_of_file
@@ -184,6 +188,53 @@ def test_a_policy_file_that_changed_just_now_is_read_and_its_lists_are_not(
     changed, index = load_policy(policy)
     assert (changed.unparsable, names(index)) == (Action.PASS, {"a.example", "b.example"})
     assert compiled == [policy]
+
+
+@pytest.fixture
+def parsed(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """The documents that were parsed."""
+    texts: list[bytes] = []
+    read_document = yaml_documents.read_document
+
+    def noted(octets: bytes, report: ProblemReport) -> YamlNode | None:
+        texts.append(octets)
+        return read_document(octets, report)
+
+    monkeypatch.setattr(yaml_documents, "read_document", noted)
+    return texts
+
+
+def test_a_policy_file_that_is_recorded_is_not_parsed_again(policy: Path, parsed: list[bytes]) -> None:
+    first, _ = load_policy(policy)
+    parsed.clear()
+    again, index = load_policy(policy)
+    assert (again, names(index), parsed) == (first, {"a.example", "b.example"}, [])
+    policy.write_text(policy.read_text() + "unparsable: pass\n")
+    assert load_policy(policy)[0].unparsable is Action.PASS
+    assert parsed == [policy.read_bytes()]
+
+
+def test_a_long_policy_file_is_parsed_each_time(policy: Path, parsed: list[bytes], compiled: list[object]) -> None:
+    policy.write_text(policy.read_text() + "# a long remark\n" * 5000)
+    for _ in range(2):
+        load_policy(policy)
+    parsed.clear()
+    load_policy(policy)
+    assert (parsed, len(compiled)) == ([policy.read_bytes()], 1)
+
+
+def test_nodes_of_other_code_do_not_count(policy: Path, compiled: list[object], cache: IndexCache) -> None:
+    """A record whose state is of another version of this code says nothing of what the policy is."""
+    load_policy(policy)
+    (record,) = cache.folder.glob("*.stat")
+    key, held, documents, state, *stat = json.loads(record.read_text())
+    (digest,) = documents
+    others = {digest: [1, {"layers": [1, []], "unparsable": [1, "pass"]}]}
+    for changed, expected in ((others, 2), ({digest: [1]}, 3), ([], 4)):
+        record.write_text(json.dumps((key, held, changed, state + " ", *stat)))
+        assert load_policy(policy)[0].unparsable is Action.BLOCK
+        assert len(compiled) == expected
+        assert json.loads(record.read_text())[2] == documents
 
 
 def test_records_are_private_and_tidied_up(policy: Path, cache: IndexCache) -> None:

@@ -1,14 +1,16 @@
 """YAML into nodes, and typed access to them."""
 
+import json
 from collections.abc import Callable
 from datetime import date
 
 import pytest
 import yaml
 
-from hushlist.core.lists import yaml_nodes
+from hushlist.core.lists import yaml_documents
 from hushlist.core.lists.list_source import LONGEST_LINE, ProblemReport
-from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode, read_document
+from hushlist.core.lists.yaml_documents import read_document
+from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
 from unit.hostile import LONG, seconds
 from unit.rows import each_row
 
@@ -23,7 +25,7 @@ def read(text: str | bytes) -> tuple[YamlNode | None, list[str]]:
 def _with_and_without_libyaml(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if not hasattr(yaml, request.param):
         pytest.skip(f"PyYAML was built without {request.param}")
-    monkeypatch.setattr(yaml_nodes, "LOADER", getattr(yaml, request.param))
+    monkeypatch.setattr(yaml_documents, "LOADER", getattr(yaml, request.param))
 
 
 def plain(node: YamlNode | None) -> object:
@@ -248,3 +250,9 @@ def test_a_number_lies_between_two_others(text: str, number: int | None) -> None
     assert MappingReader(node, ["length"], report).number("length", 4, 32) == number
     expected = [] if number else [f"f:1: length: {text}: expected a number from 4 to 32"]
     assert list(map(str, report.errors)) == expected
+
+
+def test_nodes_are_kept_as_plain_types() -> None:
+    node = read_document(b"a: [x, ~, {}, []]\nb:\n  c: 'null'\n", ProblemReport("p"))
+    assert node is not None
+    assert YamlNode.of_plain(json.loads(json.dumps(node.as_plain()))) == node

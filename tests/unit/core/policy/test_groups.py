@@ -5,7 +5,8 @@ from ipaddress import ip_network
 from pathlib import Path
 
 from hushlist.core.lists.list_source import ProblemReport
-from hushlist.core.lists.yaml_nodes import MappingReader, read_document
+from hushlist.core.lists.yaml_documents import read_document
+from hushlist.core.lists.yaml_nodes import MappingReader
 from hushlist.core.match.rule import Action
 from hushlist.core.policy.groups import (
     NOBODY,

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from hushlist.core.lists.list_source import ProblemReport
-from hushlist.core.lists.yaml_nodes import read_document
+from hushlist.core.lists.yaml_documents import read_document
 from hushlist.core.policy.household import HOUSEHOLD, needs
 from hushlist.core.policy.pass_through import PassThrough, read_always_decrypted, read_pass_through
 from hushlist.extensions.safe_search.safe_search import services

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from hushlist.core.lists.list_source import ProblemReport
-from hushlist.core.lists.yaml_nodes import YamlNode, read_document
+from hushlist.core.lists.yaml_documents import read_document
+from hushlist.core.lists.yaml_nodes import YamlNode
 from hushlist.core.policy.pass_through import (
     AlwaysDecrypted,
     PassThrough,

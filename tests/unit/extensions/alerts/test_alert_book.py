@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hushlist.core.lists.list_source import ProblemReport
-from hushlist.core.lists.yaml_nodes import read_document
+from hushlist.core.lists.yaml_documents import read_document
 from hushlist.core.policy.schedule import read_schedules
 from hushlist.core.routes import MissingError
 from hushlist.extensions.alerts import alert_book

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hushlist.core.extension import Button, Notice
 from hushlist.core.lists.list_source import ProblemReport
-from hushlist.core.lists.yaml_nodes import read_document
+from hushlist.core.lists.yaml_documents import read_document
 from hushlist.extensions.notify.delivery import deliver
 from hushlist.extensions.notify.notify_channels import WebhookChannel
 from hushlist.extensions.notify.templates import Template, filled, read_template

@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from hushlist.core.lists.list_source import ProblemReport
-from hushlist.core.lists.yaml_nodes import read_document
+from hushlist.core.lists.yaml_documents import read_document
 from hushlist.extensions.policy_edits.yaml_edits import EditError, Plain, flow, plain_of, with_value
 from unit.rows import each_row
 

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hushlist.core.lists.list_source import ProblemReport
-from hushlist.core.lists.yaml_nodes import MappingReader, read_document
+from hushlist.core.lists.yaml_documents import read_document
+from hushlist.core.lists.yaml_nodes import MappingReader
 from hushlist.core.policy.key_types import Reading
 from hushlist.extensions.quotas.quotas import Quota, read_quotas
 from unit.rows import each_row

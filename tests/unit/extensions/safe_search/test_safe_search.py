@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hushlist.core.lists.list_source import ProblemReport
-from hushlist.core.lists.yaml_nodes import read_document
+from hushlist.core.lists.yaml_documents import read_document
 from hushlist.extensions.safe_search.safe_search import (
     RequestRewrite,
     SafeSearchSetting,
