@@ -67,6 +67,35 @@ def one_command(bench: Workbench) -> list[Row]:
     ]
 
 
+def own_workers(bench: Workbench) -> list[Row]:
+    """The processor time of a request by some workers of ``hushlist proxy``, beside that by one of them."""
+    theirs.need_programs("nginx", "ab")
+    folder, policy = bench.folder / "one_command", decisions.clear_policy(bench, bench.sizes.rules)
+    options = {"flow_detail": 0, "hushlist_quiet": "true"}
+    with servers.nginx(bench.folder / "nginx") as origin, ExitStack() as running:
+        proxies = [
+            running.enter_context(servers.mitmdump(folder, origin, policy, options, workers=number))
+            for number in NUMBERS
+        ]
+        runs = [partial(_answered, REQUESTS, proxy) for proxy in proxies]
+        for run in runs:
+            run()  # to warm up
+        alone, *several = ([taken for _, taken in rounds] for rounds in in_turns(bench.sizes.rounds, *runs))
+    peer, target = "1 worker of hushlist proxy", at_most_times(1.05)
+    return [
+        row(
+            f"{number} workers of hushlist proxy, processor time of a request",
+            "ms",
+            times,
+            scale=1e3,
+            peer=peer,
+            theirs=alone,
+            target=target,
+        )
+        for number, times in zip(NUMBERS[1:], several, strict=True)
+    ]
+
+
 def _answered(number: int, *proxies: servers.Server) -> tuple[float, float]:
     """Requests a second, each on a connection of its own, and the processor time of each in seconds.
 

@@ -54,6 +54,7 @@ PARTS: dict[str, Callable[[Workbench], list[Row]]] = {
     "compile-many": squidguard.compile_many,
     "proxy": traffic.proxy,
     "instructions": traffic.instructions,
+    "logging": traffic.logging,
     "private": traffic.private,
     "reload": traffic.reload,
     "update": traffic.update,
@@ -64,6 +65,7 @@ PARTS: dict[str, Callable[[Workbench], list[Row]]] = {
     "page": relaying.page,
     "share": relaying.share,
     "one-command": fleet.one_command,
+    "own-workers": fleet.own_workers,
     "workers": fleet.workers,
 }
 #: those that run only with --full, or when they are named

@@ -29,7 +29,7 @@ import ours
 import servers
 import theirs
 from timing import in_turns, once, percentile, processor_seconds
-from workbench import Row, Workbench, at_most, at_most_times, row
+from workbench import Row, Workbench, at_least_times, at_most, at_most_times, row
 
 #: so many that no cache of single URLs makes them cheap
 PATHS = 5_000
@@ -72,6 +72,26 @@ def proxy(bench: Workbench) -> list[Row]:
     return rows
 
 
+def logging(bench: Workbench) -> list[Row]:
+    """What a log of all requests costs a proxy: requests and processor time, beside one without a log."""
+    theirs.need_programs("nginx", "wrk")
+    source = {"file": str(data.domain_list(bench.lists, bench.sizes.rules)), "format": "domains"}
+    policies = [
+        ours.compile_policy(ours.write_lists(bench.folder / "logging" / name, source, **settings))
+        for name, settings in (("all", {"log": {"what": "all", "folder": "log"}}), ("none", {}))
+    ]
+    with servers.nginx(bench.folder / "nginx") as origin:
+        logged, unlogged = zip(*(_pair(bench, origin, *policies) for _ in range(bench.sizes.pairs)), strict=True)
+    rates, bare_rates, times, bare_times = (
+        [getattr(carried, name) for carried in ones] for name in ("rate", "processor") for ones in (logged, unlogged)
+    )
+    measure, peer = "proxy that logs all", "without a log"
+    return [
+        row(measure, "requests/s", rates, peer=peer, theirs=bare_rates, target=at_least_times(0.97)),
+        row(f"{measure}, processor time of a request", "ms", times, scale=1e3, peer=peer, theirs=bare_times),
+    ]
+
+
 def _policies(bench: Workbench) -> dict[str, Path]:
     """With which a proxy is measured, compiled."""
     return {
@@ -90,14 +110,14 @@ class _Carried:
     processor: float
 
 
-def _pair(bench: Workbench, origin: servers.Server, policy: Path) -> list[_Carried]:
-    """What was carried with and without the filter.
+def _pair(bench: Workbench, origin: servers.Server, policy: Path, other_policy: Path | None = None) -> list[_Carried]:
+    """What was carried with one policy and with another one, or without the filter.
 
     Both proxies are started anew; they are asked in turns, so that what else the machine does falls on both alike.
     """
     folder, urls, seconds = bench.folder / "proxy", _urls(), bench.sizes.pair_seconds / SLICES
-    with servers.mitmdump(folder, origin, policy) as filtering, servers.mitmdump(folder, origin) as bare:
-        proxies = (filtering, bare)
+    with servers.mitmdump(folder, origin, policy) as first, servers.mitmdump(folder, origin, other_policy) as second:
+        proxies = (first, second)
         for one in proxies:
             servers.wrk(folder, one, urls, 1)  # to warm up
         before = [processor_seconds(one.process) for one in proxies]
