@@ -259,7 +259,8 @@ _NOT_NEEDED = {
         *("lists.format_detection", "lists.hash_lists", "lists.patterns"),
         *("lists.plain_lists", "lists.popular_domains", "lists.yaml_rules", "lists.yaml_documents"),
         *("match.index_writer", "match.overbroad", "match.public_suffixes", "match.rule_collector"),
-        *("match.shadowed", "match.sorted_runs", "system.package_code"),
+        *("match.seal", "match.shadowed", "match.sorted_runs", "system.package_code"),
+        *("policy.recurrence", "policy.schedule"),
     )
 }
 
@@ -268,16 +269,9 @@ _NOT_NEEDED = {
 _OF_EXTENSIONS = {
     f"hushlist.extensions.{name}"
     for name in (
-        *("dashboard.admin_keys", "inside.forms", "inside.inside"),
+        *("inside.forms", "inside.inside", "needs.ways"),
         *(f"searches.{name}" for name in ("engines", "search_readings", "word_lists", "words")),
-        *(
-            "needs.ways",
-            "notify.notify_channels",
-            "quotas.quotas",
-            "safe_search.safe_search",
-            "subscriptions.gate_limits",
-        ),
-        *("subscriptions.list_store", "subscriptions.subscription"),
+        *("subscriptions.gate_limits", "subscriptions.list_store"),
     )
 }
 

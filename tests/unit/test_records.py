@@ -21,7 +21,7 @@ MODULES = """
     hushlist.core.match.matcher hushlist.core.match.rule hushlist.core.match.rule_collector
     hushlist.core.match.rule_match hushlist.core.policy.groups hushlist.core.policy.pass_through
     hushlist.core.policy.policy_file hushlist.core.policy.proxy_settings hushlist.core.policy.recurrence
-    hushlist.core.policy.schedule hushlist.core.routes hushlist.core.url.http_head
+    hushlist.core.policy.schedule hushlist.core.policy.scheduled_action hushlist.core.routes hushlist.core.url.http_head
     hushlist.extensions.databases.kept_files hushlist.extensions.services.service_lists
     hushlist.extensions.subscriptions.catalogue
     hushlist.core.url.parts hushlist.core.url.request hushlist.extensions.adblock.filter_reader

@@ -39,7 +39,7 @@ from hushlist.core.match.overbroad import breadth_of_order
 from hushlist.core.policy.group_table import DeviceNames
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.policy.recurrence import next_morning
-from hushlist.core.policy.schedule import seconds_of
+from hushlist.core.policy.times import seconds_of
 from hushlist.extensions.databases.postgres_address import PostgresAddress
 from hushlist.extensions.journal.log_record import Privacy
 from hushlist.extensions.journal.masked_clients import (

@@ -11,17 +11,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from hushlist.core.decide.decision import BY_CATEGORY, STOPPING, VIA_CATEGORY, Decision, decide, decides, is_exception
 from hushlist.core.decide.verdict import NO_BLOCKS, Blocks
 from hushlist.core.match.rule import FINAL, Action, Anything, ExpressionHash, Rule, Scope, Terms
 from hushlist.core.match.rule_match import Match
 from hushlist.core.policy.groups import DEFAULT_LAYER, Group, LayerUse
-from hushlist.core.policy.recurrence import Schedule
-from hushlist.core.policy.schedule import ScheduledAction
+from hushlist.core.policy.scheduled_action import ScheduledAction
 from hushlist.core.system.memory import BoundedCache
 from hushlist.core.url.hrn import parse_hrn
+
+if TYPE_CHECKING:
+    from hushlist.core.policy.recurrence import Schedule
 
 #: less specific than an address range of no bits
 _LEAST = (-2, 0)

@@ -12,12 +12,14 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import date
 from operator import attrgetter
 from pathlib import Path, PurePath
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hushlist.core.errors import Problem, UrlError, without_user
 from hushlist.core.match.rule import Action, Scope, Terms
-from hushlist.core.match.seal import FINGERPRINT, SealKey
 from hushlist.core.system.files import LONGEST_WHOLE, read_private, read_regular, reason_of, source_errors
+
+if TYPE_CHECKING:
+    from hushlist.core.match.seal import SealKey
 
 #: octets of a line; rules are far shorter, and no reader has to hold more than this
 LONGEST_LINE = 1 << 16
@@ -345,6 +347,8 @@ class ListDefaults:
 
     def check_seal(self, line: int, fingerprint: str | None, report: ProblemReport) -> str:
         """The fingerprint that a list's head names in a line, with an error if another key is given; empty: none."""
+        from hushlist.core.match.seal import FINGERPRINT  # most policies have no sealed list
+
         why = ""
         if fingerprint is None:
             why = "a key is given for the list, and it is not sealed" if self.seal else ""
@@ -394,6 +398,8 @@ def read_octets(path: Path, report: ProblemReport, longest: int = LONGEST_WHOLE)
 
 def read_seal_key(path: Path) -> SealKey:
     """The key in a file that is private; ``SourceError``, which quotes nothing of it, if there is none."""
+    from hushlist.core.match.seal import SealKey
+
     with source_errors(path, "seal"):
         return SealKey.parse(read_private(path, _LONGEST_KEY).decode("ascii", "replace"))
 

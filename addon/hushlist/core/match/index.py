@@ -17,7 +17,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_network
 from itertools import pairwise
 from mmap import mmap
 from struct import error as StructError  # noqa: N812
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from hushlist.core.errors import without_user
 from hushlist.core.match.checks import Check, CheckedRequest, Hint
@@ -55,7 +55,6 @@ from hushlist.core.match.index_table import MARKS, IndexTable, Shape, TableRow, 
 from hushlist.core.match.matcher import Matcher, matcher_of
 from hushlist.core.match.rule import RUNGS, Action, Expression, ExpressionHash, Rule, Terms, WholeUrl
 from hushlist.core.match.rule_match import Match
-from hushlist.core.match.seal import SealKey
 from hushlist.core.url.hashed_uri import (
     ALGORITHMS,
     HashedUri,
@@ -70,6 +69,9 @@ from hushlist.core.url.hashed_uri import (
 )
 from hushlist.core.url.host import parse_address
 from hushlist.core.url.parts import Parts, to_bytes
+
+if TYPE_CHECKING:
+    from hushlist.core.match.seal import SealKey
 
 #: the ``via`` of a hashed URI that fits no canonical form, but the URL as it was sent
 AS_SENT = "as sent"

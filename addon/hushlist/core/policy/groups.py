@@ -35,12 +35,12 @@ from hushlist.core.policy.pass_through import (
     AlwaysDecrypted,
     PassThrough,
 )
-from hushlist.core.policy.recurrence import Schedule
-from hushlist.core.policy.schedule import CATEGORIES, DEFAULT_ACTION, ScheduledAction, read_during
+from hushlist.core.policy.scheduled_action import CATEGORIES, DEFAULT_ACTION, ScheduledAction, read_during
 from hushlist.core.policy.usable_keys import KeyTable, default_of
 
 if TYPE_CHECKING:
     from hushlist.core.policy.policy_file import Layer
+    from hushlist.core.policy.recurrence import Schedule
 
 #: modes, from the strictest to the one that does least
 MODES = ("block", "tag", "off")

@@ -52,7 +52,8 @@ from hushlist.core.policy.list_reader import lists_type, read_list
 from hushlist.core.policy.pass_through import KEEP_HEADERS
 from hushlist.core.policy.policy_file import Layer, Policy
 from hushlist.core.policy.proxy_settings import NAME_ANSWERS, ON_FAILURE
-from hushlist.core.policy.schedule import SCHEDULES, TIMEZONE, read_during, read_schedules, read_timezone
+from hushlist.core.policy.scheduled_action import read_during
+from hushlist.core.policy.times import TIMEZONE, read_timezone
 from hushlist.core.policy.usable_keys import KeyTable, table_of
 from hushlist.core.system.files import LONGEST_DOCUMENT, fingerprint
 
@@ -179,7 +180,9 @@ _POLICY_KEYS = (
     Key("timezone", TIMEZONE, into="zone").says("""the time zone in which times are given and shown: a name of the
         IANA time zone database, such as `Europe/Berlin`; UTC where there is none. When an update of the system
         brings new rules of that zone, they apply at once"""),
-    Key("schedules", SCHEDULES).says("days and times by name: see [Schedules](groups.md#schedules)"),
+    Key("schedules", "hushlist.core.policy.schedule:SCHEDULES").says(
+        "days and times by name: see [Schedules](groups.md#schedules)"
+    ),
     Key("layers", any_text, is_required=True).says("""the lists and checks, in the order in which they are asked: see
         [Layers](policy.md#layers)"""),
     *SETTINGS_KEYS,
@@ -263,6 +266,8 @@ class _PolicyReader:
         reading.zone = read_timezone(fields)
         schedules = fields.node("schedules")
         if schedules is not None:
+            from hushlist.core.policy.schedule import read_schedules  # a policy without any starts faster without it
+
             reading.schedules = read_schedules(schedules, reading.zone, self._report)
         reading.groups = (*_names_of_groups(fields.node("groups")), DEFAULT)
         reading.values = table.foreign_defaults("policy") | read_values(table.rows("policy"), fields, reading)

@@ -1,37 +1,18 @@
-"""What a policy says of time: its time zone, its schedules, and its actions, which hold always or by a schedule.
-
-Actions are for categories, and for requests that no rule decides. ``rules/groups.md`` is the reference of how schedules
-are written.
-"""
+"""Reads the schedules of a policy, which are written as ``rules/groups.md`` says."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, tzinfo
-from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from datetime import date, tzinfo
+from typing import TypeVar
 
 from hushlist.core.lists.list_source import ProblemReport
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
-from hushlist.core.match.rule import Action
-from hushlist.core.policy.key_types import (
-    Reading,
-    any_text,
-    choice,
-    names_of,
-    of_node,
-    schema_of_category,
-    schema_of_rows,
-    schema_of_words,
-    some_of,
-)
+from hushlist.core.policy.key_types import names_of, of_node, schema_of_rows, some_of
 from hushlist.core.policy.keys import Key, Schema, Type
 from hushlist.core.policy.recurrence import A_DAY, EVERY_WEEKDAY, WHOLE_DAY, RecurringDates, RecurringSpans, Schedule
-
-if TYPE_CHECKING:
-    from zoneinfo import ZoneInfo
 
 # Each entry of a schedule may refer to every entry of the next, so each step multiplies the time of an answer.
 _DEEPEST = 4
@@ -79,79 +60,7 @@ _ENTRY_KEYS = (
         above; without it, nothing"""),
 )
 _TIMES = ("days", "dates", "times")
-#: most characters of a time zone's name, twice the longest; for a long one with dots, Python would import nested
-#: packages until it gives up
-_LONGEST_ZONE = 64
 _Read = TypeVar("_Read")
-#: seconds of the units in ``_DURATION``
-_UNITS = (86400, 3600, 60, 1)
-_DURATION = re.compile(r"(?=[0-9])(?:([0-9]{1,9})d)?(?:([0-9]{1,9})h)?(?:([0-9]{1,9})m)?(?:([0-9]{1,9})s)?")
-
-
-def seconds_of(text: str) -> int | None:
-    """Seconds, from a text such as ``30m``, ``2h``, ``1d`` or ``1h30m``; ``None`` if it is no such text.
-
-    >>> seconds_of("1h30m"), seconds_of("often")
-    (5400, None)
-    """
-    match = _DURATION.fullmatch(text)
-    if match is None:
-        return None
-    return sum(int(number) * unit for number, unit in zip(match.groups(default="0"), _UNITS, strict=True))
-
-
-def read_timezone(fields: MappingReader) -> tzinfo:
-    """The time zone that a policy names, in upper or lower case; UTC if it names none, or an unknown one."""
-    name = fields.text("timezone")
-    if name is None or name.upper() == "UTC":
-        return UTC  # UTC needs no database
-    from difflib import get_close_matches
-    from zoneinfo import ZoneInfo, available_timezones
-
-    try:
-        if len(name) <= _LONGEST_ZONE:
-            return _by_newest_rules(ZoneInfo(name))
-    except (OSError, ValueError, LookupError):  # OSError: a folder of zones; ValueError: a path, or not a zone's file
-        pass
-    zones = {zone.casefold(): zone for zone in available_timezones()}
-    written = name[:_LONGEST_ZONE].strip().replace(" ", "_").casefold()
-    if written in zones and len(name) <= _LONGEST_ZONE:
-        return _by_newest_rules(ZoneInfo(zones[written]))
-    if zones:
-        near = [zones[zone] for zone in get_close_matches(written, zones, n=3, cutoff=0.7)]
-        why = f"unknown time zone (expected a name such as {', '.join(near or ('UTC', 'Europe/Berlin'))})"
-    else:
-        why = "this machine has no time zone database: install the package tzdata, or use UTC"
-    fields.error("timezone", why, f"timezone: {name}")
-    return UTC
-
-
-_ZONES = ["UTC", "Europe/Berlin", "Asia/Kolkata", "America/New_York"]
-TIMEZONE = Type(lambda fields, _, __: read_timezone(fields), {"type": "string", "pattern": "\\S", "examples": _ZONES})
-
-
-def rules_of_zone(zone: tzinfo) -> Path | None:
-    """The system's file with the rules of a time zone, which changes when a state changes them."""
-    if zone is UTC:
-        return None
-    from zoneinfo import TZPATH
-
-    return next((file for folder in TZPATH if (file := Path(folder, str(zone))).is_file()), None)
-
-
-#: zone -> its rules when they were last read
-_read_rules: dict[str, tuple[float, int] | None] = {}
-
-
-def _by_newest_rules(zone: ZoneInfo) -> ZoneInfo:
-    """A time zone by the rules of today: Python itself reads them once, and a proxy may run for years."""
-    file = rules_of_zone(zone)
-    status = None if file is None else file.stat()
-    seen = None if status is None else (status.st_mtime, status.st_ino)
-    if _read_rules.setdefault(zone.key, seen) != seen:
-        zone.clear_cache(only_keys=[zone.key])
-        _read_rules[zone.key] = seen
-    return type(zone)(zone.key)
 
 
 def read_schedules(node: YamlNode, zone: tzinfo, report: ProblemReport) -> dict[str, Schedule]:
@@ -367,120 +276,3 @@ def _in_order(drafts: dict[str, list[_Draft]], report: ProblemReport) -> tuple[s
         report.error(lines[0], f"except: {following[0]}", f"the schedules except one another in a circle: {way}")
         for name in circle:
             drafts[name] = [_Draft(draft.entry) for draft in drafts[name]]
-
-
-# -- actions -----------------------------------------------------------------------------------------------------------
-
-#: actions for a category
-CATEGORY_ACTIONS = (Action.ALLOW, Action.BLOCK, Action.WARN, Action.TAG, Action.PASS)
-#: actions if no rule decides
-DEFAULT_ACTIONS = (Action.PASS, Action.BLOCK, Action.WARN)
-
-
-def _action_keys(actions: Iterable[Action]) -> tuple[Key, ...]:
-    return (
-        Key("action", choice(actions), is_required=True).says("""what is done, or what is done while the schedule of
-            `during` is on"""),
-        Key("during", any_text).says("a schedule"),
-        Key("otherwise", choice(actions)).says("what is done while it is off"),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class ScheduledAction:
-    """An action, with its schedule if there is one, and its place in the policy."""
-
-    action: Action
-    source: str
-    line: int
-    during: Schedule | None = None
-    #: the action while the schedule is off; ``None``: no action
-    otherwise: Action | None = None
-    #: everybody's action for the same; used if there is no action here
-    behind: ScheduledAction | None = None
-
-    def chain(self) -> Iterator[ScheduledAction]:
-        """This action, and those to use after it."""
-        action: ScheduledAction | None = self
-        while action is not None:
-            yield action
-            action = action.behind
-
-    def at(self, now: datetime) -> Action | None:
-        """The action at a moment, or ``None``."""
-        return self.action if self.during is None or self.during.is_on(now) else self.otherwise
-
-    def __str__(self) -> str:
-        """Its place, for people."""
-        during = "" if self.during is None else f", schedule {self.during.name}"
-        return f"{self.source}:{self.line}{during}"
-
-
-def read_scheduled_action(
-    node: YamlNode, what: str, actions: Iterable[Action], schedules: Mapping[str, Schedule], report: ProblemReport
-) -> ScheduledAction | None:
-    """An action, or a mapping with ``action``, ``during`` and ``otherwise``; ``None`` with an error in the report."""
-    actions = tuple(actions)
-    keys = names_of(_action_keys(actions))
-    if not isinstance(node.value, dict):
-        if node.value in actions:
-            return ScheduledAction(Action(node.value), report.source, node.line)
-        why = f"expected one of {', '.join(actions)}, or a mapping with {', '.join(keys)}"
-        report.error(node.line, f"{what}: {node}", why)
-        return None
-    fields = MappingReader(node, keys, report)
-    action = fields.choice("action", actions)
-    fields.require("action", what)
-    otherwise = fields.choice("otherwise", actions)
-    during = read_during(fields, schedules)
-    if "otherwise" in fields and "during" not in fields:
-        fields.error("otherwise", "it needs a schedule in 'during'")
-    return (
-        None if action is None else ScheduledAction(action, report.source, fields.line_of("action"), during, otherwise)
-    )
-
-
-def read_during(fields: MappingReader, schedules: Mapping[str, Schedule]) -> Schedule | None:
-    """The schedule that ``during`` names, or ``None``."""
-    name = fields.text("during")
-    if name is None:
-        return None
-    if name not in schedules:
-        choices = f"known: {', '.join(schedules)}" if schedules else "the policy has none"
-        fields.error("during", f"there is no such schedule ({choices})", name)
-    return schedules.get(name)
-
-
-def read_categories(fields: MappingReader, reading: Reading) -> dict[str, ScheduledAction]:
-    """The actions of categories, by their names in normal form."""
-    timed = (
-        (name, read_scheduled_action(node, text, CATEGORY_ACTIONS, reading.schedules, fields.report))
-        for name, text, node in fields.names("categories", reading.category)
-    )
-    return {name: action for name, action in timed if action is not None}
-
-
-def _action_schema(actions: Iterable[Action], says: str = "") -> Schema:
-    described = {"description": says} if says else {}
-    timed = schema_of_rows(_action_keys(actions), dependentRequired={"otherwise": ["during"]})
-    return {**described, "anyOf": [schema_of_words(actions), timed]}
-
-
-_OF_CATEGORY = (
-    "what is done: `allow`, `block`, `warn`, `tag` or `pass` (the rule is as if it were not there), also by a schedule"
-)
-CATEGORIES = Type(
-    lambda fields, _, reading: read_categories(fields, reading),
-    lambda: {
-        "$name": "categories",
-        "type": "object",
-        "propertyNames": schema_of_category(),
-        "additionalProperties": _action_schema(CATEGORY_ACTIONS, _OF_CATEGORY),
-    },
-    _action_keys(CATEGORY_ACTIONS),
-)
-DEFAULT_ACTION = of_node(
-    lambda node, reading: read_scheduled_action(node, "default", DEFAULT_ACTIONS, reading.schedules, reading.report),
-    lambda: {"$name": "default", **_action_schema(DEFAULT_ACTIONS)},
-    _action_keys(DEFAULT_ACTIONS),
-)

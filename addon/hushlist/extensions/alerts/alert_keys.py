@@ -29,7 +29,7 @@ from hushlist.core.policy.key_types import (
 )
 from hushlist.core.policy.keys import Key, Schema, Type
 from hushlist.core.policy.recurrence import Schedule
-from hushlist.core.policy.schedule import seconds_of
+from hushlist.core.policy.times import seconds_of
 from hushlist.extensions.notify.notify_channels import NAME
 
 NEW_DEVICE, HELD_BACK = "new-device", "held-back"

@@ -19,7 +19,7 @@ from hushlist.core.policy.key_types import (
     schema_of_rows,
 )
 from hushlist.core.policy.keys import Key, Type
-from hushlist.core.policy.schedule import seconds_of
+from hushlist.core.policy.times import seconds_of
 from hushlist.core.routes import Role
 from hushlist.extensions.unblock.unblock_keys import STORED
 

@@ -12,7 +12,7 @@ from hushlist.core.decide.engine import Engine
 from hushlist.core.errors import UrlError
 from hushlist.core.policy.groups import Client, Group
 from hushlist.core.policy.recurrence import A_DAY, Schedule
-from hushlist.core.policy.schedule import ScheduledAction
+from hushlist.core.policy.scheduled_action import ScheduledAction
 from hushlist.core.routes import Parts, Text
 from hushlist.core.url.parts import as_typed
 from hushlist.extensions.quotas.metered_use import told_use, uses_in

@@ -40,7 +40,7 @@ from hushlist.core.policy.key_types import (
 )
 from hushlist.core.policy.keys import Key, Schema, Type
 from hushlist.core.policy.recurrence import Schedule
-from hushlist.core.policy.schedule import read_during
+from hushlist.core.policy.scheduled_action import read_during
 from hushlist.extensions.files.content_kinds import KINDS
 from hushlist.extensions.files.file_names import UNREAD, endings_of
 from hushlist.extensions.files.member_scanner import MOST_SHOWN, NO_MEMBERS, Members

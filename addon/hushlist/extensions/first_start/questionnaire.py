@@ -16,7 +16,7 @@ from typing import NamedTuple
 from hushlist.core.lists.list_source import ProblemReport
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
 from hushlist.core.policy.groups import DEFAULT
-from hushlist.core.policy.schedule import read_timezone
+from hushlist.core.policy.times import read_timezone
 from hushlist.proxy.languages import Texts, joined, load_texts, subject_texts
 
 #: the name of a field -> what is in it

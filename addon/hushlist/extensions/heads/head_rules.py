@@ -32,7 +32,7 @@ from hushlist.core.policy.key_types import (
 )
 from hushlist.core.policy.keys import Key, Type
 from hushlist.core.policy.recurrence import Schedule
-from hushlist.core.policy.schedule import read_during
+from hushlist.core.policy.scheduled_action import read_during
 from hushlist.core.url.header_names import as_read, is_bound
 from hushlist.extensions.adblock.head_options import FIELD_NAME, FIELD_VALUE, Cookies, ValueTest
 from hushlist.extensions.files.file_rules import ONLY_TRUE, FilePattern

@@ -23,7 +23,7 @@ from hushlist.core.lists.list_source import ListDefaults
 from hushlist.core.lists.yaml_nodes import MappingReader
 from hushlist.core.policy.key_types import TEXT, Reading, converted, read_rows
 from hushlist.core.policy.keys import Type
-from hushlist.core.policy.schedule import seconds_of
+from hushlist.core.policy.times import seconds_of
 from hushlist.extensions.subscriptions import SUBSCRIPTION_KEYS
 from hushlist.extensions.subscriptions.gate_limits import GateLimits
 

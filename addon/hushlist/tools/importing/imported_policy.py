@@ -24,7 +24,8 @@ from hushlist.core.lists.yaml_documents import read_document
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode, flow_text
 from hushlist.core.policy.groups import DEFAULT
 from hushlist.core.policy.key_types import Reading, names_of
-from hushlist.core.policy.schedule import read_schedules, read_timezone
+from hushlist.core.policy.schedule import read_schedules
+from hushlist.core.policy.times import read_timezone
 from hushlist.core.system.files import LONGEST_DOCUMENT, LONGEST_LIST, check_length, open_regular
 from hushlist.extensions.subscriptions import SUBSCRIPTION_KEYS
 from hushlist.extensions.subscriptions.subscription import read_subscription

@@ -14,7 +14,7 @@ from hushlist.core.match.rule import Action, Expression, ExpressionHash, Pattern
 from hushlist.core.match.rule_match import Match
 from hushlist.core.policy.groups import Group, GroupSettings, LayerUse
 from hushlist.core.policy.recurrence import RecurringDates, RecurringSpans, Schedule
-from hushlist.core.policy.schedule import ScheduledAction
+from hushlist.core.policy.scheduled_action import ScheduledAction
 from unit.rows import each_row
 
 NIGHT = Schedule("night", UTC, (RecurringSpans(spans=((21 * 60, 30 * 60),)),))

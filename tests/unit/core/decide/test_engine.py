@@ -31,7 +31,7 @@ from hushlist.core.policy.groups import NOBODY, Client, Group, GroupSettings, La
 from hushlist.core.policy.pass_through import AlwaysDecrypted
 from hushlist.core.policy.policy_file import Layer, Policy
 from hushlist.core.policy.recurrence import RecurringDates, RecurringSpans, Schedule
-from hushlist.core.policy.schedule import CATEGORY_ACTIONS, DEFAULT_ACTIONS, ScheduledAction
+from hushlist.core.policy.scheduled_action import CATEGORY_ACTIONS, DEFAULT_ACTIONS, ScheduledAction
 from hushlist.core.url.comparison import RedirectMemory
 from hushlist.core.url.hashed_uri import HashedUri, HashKey, hash_uri, parse_hashed_uri
 from hushlist.core.url.parts import Parts

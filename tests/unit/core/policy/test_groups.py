@@ -20,7 +20,8 @@ from hushlist.core.policy.groups import (
 )
 from hushlist.core.policy.key_types import Reading, names_of
 from hushlist.core.policy.policy_file import Layer
-from hushlist.core.policy.schedule import read_schedules, read_timezone
+from hushlist.core.policy.schedule import read_schedules
+from hushlist.core.policy.times import read_timezone
 from hushlist.core.policy.usable_keys import table_of
 from unit.rows import each_row
 

@@ -21,15 +21,14 @@ from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
 from hushlist.core.match.rule import Action
 from hushlist.core.policy.key_types import Reading
 from hushlist.core.policy.recurrence import A_DAY, EVERY_WEEKDAY, WHOLE_DAY, RecurringDates, RecurringSpans, Schedule
-from hushlist.core.policy.schedule import (
+from hushlist.core.policy.schedule import read_schedules
+from hushlist.core.policy.scheduled_action import (
     DEFAULT_ACTIONS,
     ScheduledAction,
     read_categories,
     read_scheduled_action,
-    read_schedules,
-    read_timezone,
-    rules_of_zone,
 )
+from hushlist.core.policy.times import read_timezone, rules_of_zone
 from unit.rows import each_row
 
 BERLIN = ZoneInfo("Europe/Berlin")

@@ -16,7 +16,7 @@ from hushlist.core.match.index_writer import index_of
 from hushlist.core.match.rule import Action, Expression, ExpressionHash, Rule, Terms
 from hushlist.core.policy.groups import GroupSettings
 from hushlist.core.policy.policy_file import Layer, Policy
-from hushlist.core.policy.schedule import ScheduledAction
+from hushlist.core.policy.scheduled_action import ScheduledAction
 from hushlist.core.url.request import Request, StatedContext, request_of
 from hushlist.extensions.safe_browsing.confirmations import Confirmations, FullHashes, Question, Search, Threat
 from hushlist.extensions.safe_browsing.threat_lists import GOOGLE, SafeBrowsing, ThreatList
