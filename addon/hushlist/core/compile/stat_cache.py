@@ -207,10 +207,10 @@ def _sources(folder: Path | str) -> Iterator[os.DirEntry[str]]:
     """The files of Python's in a folder and in those below it."""
     with os.scandir(folder) as entries:
         for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                yield from _sources(entry.path)
-            elif entry.name.endswith(".py"):
+            if entry.name.endswith(".py"):
                 yield entry
+            elif entry.name != "__pycache__" and entry.is_dir(follow_symlinks=False):
+                yield from _sources(entry.path)
 
 
 def _stat(path: Path | os.DirEntry[str]) -> tuple[int, ...]:

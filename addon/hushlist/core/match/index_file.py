@@ -40,7 +40,7 @@ from ipaddress import IPv4Network, IPv6Network
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from struct import Struct
-from typing import Self
+from typing import NamedTuple, Self
 
 from hushlist.core.errors import Problem, SourceError
 from hushlist.core.match.expressions import DEEPEST_HOST, DEEPEST_PATH, FULL_LENGTH, full_hash
@@ -73,8 +73,7 @@ class IndexFileError(SourceError):
         super().__init__([Problem(source, 0, "index", why)])
 
 
-@dataclass(frozen=True, slots=True)
-class FileSection:
+class FileSection(NamedTuple):
     """Its offset and length in the file, and the CRC-32 of its octets."""
 
     offset: int

@@ -6,9 +6,9 @@ A list is a file; or one of an extension's keys says where it is, and the extens
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from hushlist.core.errors import SourceError
 from hushlist.core.extension import load
@@ -89,8 +89,7 @@ def _schema(table: KeyTable) -> Schema:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ListEntry:
+class ListEntry(NamedTuple):
     """What the entry of a list says besides where the list is."""
 
     fields: MappingReader

@@ -7,9 +7,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from typing import NamedTuple
 
 from hushlist.core.lists.list_source import ProblemReport
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
@@ -42,8 +42,7 @@ _CHOICES = ("closed", "open")
 _OTHERS = "default"
 
 
-@dataclass(frozen=True, slots=True)
-class OnFailure:
+class OnFailure(NamedTuple):
     """The causes for which requests pass; for all others they are refused."""
 
     open: frozenset[FailureCause] = frozenset()
@@ -98,8 +97,7 @@ NXDOMAIN, REFUSED = "nxdomain", "refused"
 _EXPECTED = f"expected {NXDOMAIN}, {REFUSED}, an IPv4 address, an IPv6 address, or a list of one of each"
 
 
-@dataclass(frozen=True, slots=True)
-class NameAnswers:
+class NameAnswers(NamedTuple):
     """The answer for a blocked name: "refused", addresses, or else "no such name"."""
 
     refused: bool = False

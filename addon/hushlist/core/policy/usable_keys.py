@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from hushlist.core.extension import ALL_BUILT_IN, Extension, ListFormat, built_in, extensions_named
 from hushlist.core.policy.keys import Key
 
 
-@dataclass(frozen=True, slots=True)
-class KeyTable:
+class KeyTable(NamedTuple):
     extensions: tuple[Extension, ...]
 
     def rows(self, place: str) -> tuple[Key, ...]:
