@@ -7,7 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -355,13 +355,11 @@ def test_tls_for_another_name_is_decrypted_on_every_port(
     start: Callable[..., Proxy], origin: Origin, tmp_path: Path, how: str
 ) -> None:
     proxy = start(policy=policy_of(tmp_path / "own", "bank.test", "192.0.2.0/24"), proxy_mode=how)
-    for host, name, is_passed in (
-        ("bank.test", "bank.test", True),
-        ("bank.test", "evil.test", False),
-        ("192.0.2.7", "blocked.test", False),
-    ):
-        with HOW[how](proxy, host, 8443) as tunnel:
-            time.sleep(1.3)  # the server is connected to by then
+    hosts = ("bank.test", "bank.test", True), ("bank.test", "evil.test", False), ("192.0.2.7", "blocked.test", False)
+    with ExitStack() as opened:
+        tunnels = [opened.enter_context(HOW[how](proxy, host, 8443)) for host, _, _ in hosts]
+        time.sleep(1.3)  # the servers are connected to by then
+        for tunnel, (_, name, is_passed) in zip(tunnels, hosts, strict=True):
             with tls_over(tunnel, name) as tls:
                 assert is_the_origin_s(tls) is is_passed, name
                 if name == "blocked.test":

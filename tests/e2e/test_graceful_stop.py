@@ -164,19 +164,6 @@ class TestStop:
         assert proxy.process.wait(PATIENCE) == 0
         assert "unfinished" not in proxy.log.text()
 
-    def test_one_that_does_not_end_is_cut_off_after_ten_seconds(
-        self, start_filtered: Callable[..., Proxy], slow: SlowOrigin
-    ) -> None:
-        proxy = start_filtered(upstream_proxy=slow.port)
-        with proxy.connect() as connection:
-            connection.sendall(slow.head)
-            assert slow.arrived.acquire(timeout=PATIENCE)
-            start = time.monotonic()
-            terminate(proxy)
-            assert proxy.process.wait(PATIENCE) == 0
-            assert time.monotonic() - start > 9
-        proxy.log.wait_for("1 request ended unfinished")
-
     def test_idle_connections_do_not_hold_it(self, start_filtered: Callable[..., Proxy], origin: Origin) -> None:
         proxy = start_filtered()
         with proxy.client() as client, proxy.client(http2=True) as other, proxy.connect() as silent:

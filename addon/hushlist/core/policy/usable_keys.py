@@ -23,8 +23,9 @@ class KeyTable(NamedTuple):
 
     def without(self, form: ListFormat) -> str | None:
         """Why a list in a format cannot be read: the extension that reads it is left out."""
+        used = {extension.name for extension in self.extensions}
         for extension in built_in():
-            if extension not in self.extensions:
+            if extension.name not in used:
                 forms = (extension.list_formats, *extension.folder_formats.values())
                 for name, candidate in (pair for formats in forms for pair in formats.items()):
                     if candidate == form:
