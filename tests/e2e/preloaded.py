@@ -15,6 +15,7 @@ import atexit
 import gc
 import json
 import os
+import pkgutil
 import select
 import signal
 import socket
@@ -26,6 +27,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -317,7 +319,9 @@ if __name__ == "__main__":
     policy_compiler._code(("built-in",))
     hushlist.proxy.addon.Hushlist()  # loads the extensions
     loaded_digest()
-    script_watch._prepare()  # loads the rest
+    for module in pkgutil.walk_packages(hushlist.__path__, "hushlist."):
+        if module.name.split(".")[1] in script_watch._ROOMS:
+            import_module(module.name)
     load = partial(serialization.load_pem_private_key, unsafe_skip_rsa_key_validation=True)
     certs.load_pem_private_key = serialization.load_pem_private_key = load
     form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()

@@ -10,8 +10,10 @@ import pytest
 from mitmproxy import ctx
 
 from hushlist.core.extension import Notice
+from hushlist.extensions.notify.notices import Notices
 from hushlist.extensions.notify.notifier import Notifier
 from support.in_process import InProcess
+from support.parts import part_of
 
 # mitmproxy's test helpers load every addon of mitmproxy, and with these libraries that warn of themselves.
 with warnings.catch_warnings():
@@ -57,6 +59,7 @@ def context(hushlist: Hushlist) -> Iterator[taddons.context]:
 def notices(hushlist: Hushlist, monkeypatch: pytest.MonkeyPatch) -> list[Notice]:
     """What the notifier is handed."""
     sent: list[Notice] = []
+    part_of(hushlist.runtime, Notices)
     monkeypatch.setattr(Notifier, "send", lambda _, notice: sent.append(notice))
     return sent
 

@@ -310,8 +310,13 @@ class Extension:
     policy_keys: tuple[Key, ...] = ()
     #: checks of requests, by their codes
     request_checks: Mapping[str, CheckRow] = field(default_factory=dict)
-    #: a reference to a subclass of ``hushlist.proxy.parts.Part``: what the extension does in a proxy
+    #: a reference to a subclass of ``hushlist.proxy.parts.Part``: what the extension does in a proxy, which is made for
+    #: the first policy that needs it; where the next two say nothing, every policy does
     part: str = ""
+    #: its keys of which one has a value, for everybody or in a group, where the part is needed
+    part_keys: tuple[str, ...] = ()
+    #: a reference to a function from a policy, or ``None``, to whether the part is needed in any case
+    part_if: str = ""
     #: a reference to a module that brings lists to this machine (``core/compile/background_compiler.py``)
     lists: str = ""
     #: a reference to what ``hushlist doctor`` asks of it (``core/diagnosis.py``)

@@ -1,7 +1,8 @@
 """What extensions do in a proxy: the part of each, and the moments at which the proxy calls it.
 
-A part is made once, with the proxy's ``Runtime``, and lives as long as the proxy. Its class has the moments below that
-it needs, and nothing is called in parts that have none; so an extension that is not in use costs a request nothing.
+A part is made once, for the first policy that needs it (``core/policy/part_needs.py``), and lives as long as the proxy;
+until then, its code is not even imported. Its class has the moments below that it needs, and nothing is called in parts
+that have none; so an extension that is not in use costs a request nothing.
 The moments of a request, in order: ``answer``, ``claims``, the decision, ``passed`` or ``refused``, ``take``, the
 decision again if anything has changed, ``refused_body``, ``request``, ``responseheaders``. Each decision goes through
 ``judged``.
@@ -9,7 +10,7 @@ decision again if anything has changed, ``refused_body``, ``request``, ``respons
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
@@ -22,6 +23,7 @@ from hushlist.core.decide.verdict import Confirmations, Verdict, together
 from hushlist.core.errors import Problem
 from hushlist.core.extension import ALL_BUILT_IN, Extension, Notice, extensions_named, load
 from hushlist.core.policy.groups import Client
+from hushlist.core.policy.part_needs import needs_part
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.url.request import Request
 from hushlist.proxy.page.pages import Offer, PageForm
@@ -65,8 +67,6 @@ class Part:
     hides_clients = False
     #: what is asked about rules that only suspect
     confirmations: Confirmations | None = None
-    #: the key of the policy without which, in every group, it has nothing to do with requests; empty: it always has
-    key = ""
 
     def __init__(self, runtime: Runtime, loops: SelfConnections) -> None:
         """``loops``: the proxy's connections to itself."""
@@ -103,11 +103,9 @@ class Part:
     def follow(self, policy: Policy) -> None:
         """The policy is in use from now on; without waiting."""
 
-    def is_idle(self, policy: Policy | None) -> bool:
-        """Whether there is nothing to do with requests under a policy, or while there is none."""
-        if not self.key:
-            return False
-        return policy is None or not any(group.settings.of(self.key) for group in policy.all_groups)
+    def is_idle(self, *, is_needed: bool) -> bool:
+        """Whether there is nothing to do with requests; ``is_needed``: by the policy in use (``needs_part``)."""
+        return not is_needed
 
     def problems(self, policy: Policy) -> Iterator[Problem]:
         """What is wrong with the policy in use that only the extension knows."""
@@ -255,24 +253,25 @@ class Parts:
         self._in_use: Sequence[Part] = ()
         #: of ``load``, ``configured`` and ``running``, those that have been, and the parts that had them
         self._lived = dict[str, set[Part]]()
-        self._use(self._parts_of([ALL_BUILT_IN]))
+        self._use(self._parts_of(None))
 
-    def _parts_of(self, names: Iterable[str]) -> list[Part]:
-        """The parts of a policy's ``extensions``, made where they are needed for the first time.
+    def _parts_of(self, policy: Policy | None) -> dict[Part, bool]:
+        """The parts of a policy's ``extensions`` that it needs, or has needed before; whether it needs them.
 
         Raises:
             ExtensionError: a name is of none.
         """
-        chosen = [each for each in extensions_named(names) if each.part]
+        names = (ALL_BUILT_IN,) if policy is None else policy.extensions
+        chosen = {each.name: needs_part(policy, each) for each in extensions_named(names) if each.part}
         with self._making:
-            for each in chosen:
-                if each.name not in self._made:
+            for each in extensions_named(names):
+                if chosen.get(each.name) and each.name not in self._made:
                     self._made[each.name] = self._make(each)
-        return [self._made[each.name] for each in chosen]
+            return {self._made[name]: is_needed for name, is_needed in chosen.items() if name in self._made}
 
     def prepare(self, policy: Policy) -> tuple[Verdict | None, Confirmations | None]:
         """What an engine of a policy that was read needs of its extensions; may wait."""
-        parts = self._parts_of(policy.extensions)
+        parts = self._parts_of(policy)
         verdicts = filter(None, [part.prepare(policy) for part in parts])
         return together(verdicts), next((part.confirmations for part in parts if part.confirmations), None)
 
@@ -282,14 +281,24 @@ class Parts:
         Raises:
             ExtensionError: a name is of none.
         """
-        parts = self._parts_of(policy.extensions)
+        parts = self._parts_of(policy)
         for part in parts:
             for moment, lived in self._lived.items():
                 if part not in lived:
                     lived.add(part)
                     getattr(part, moment)()
             part.follow(policy)
-        self._use(parts, policy)
+        self._use(parts)
+
+    @property
+    def leave(self) -> tuple[Callable[[], None], ...]:
+        """Of all that were made, perhaps for a policy that was never used."""
+        return _calls(list(self._made.values()), "leave")
+
+    @property
+    def close(self) -> tuple[Callable[[], None], ...]:
+        """Of all that were made."""
+        return _calls(list(self._made.values()), "close")
 
     def begin(self, moment: str) -> None:
         """Call ``load``, ``configured`` or ``running`` of the parts in use, and of others once they are."""
@@ -298,12 +307,12 @@ class Parts:
             lived.add(part)
             getattr(part, moment)()
 
-    def _use(self, parts: Sequence[Part], policy: Policy | None = None) -> None:
-        self._in_use, made = parts, list(self._made.values())
+    def _use(self, chosen: Mapping[Part, bool]) -> None:
+        self._in_use = parts = list(chosen)
         self.log = next((part.log for part in parts if part.log is not None), None)
         self.hides_clients = any(part.hides_clients for part in parts)
-        self.summary, self.leave, self.close = _calls(parts, "summary"), _calls(made, "leave"), _calls(made, "close")
-        self.problems, self.can_more, self.watch = (_calls(parts, of) for of in ("problems", "can_more", "watch"))
+        self.summary, self.problems = _calls(parts, "summary"), _calls(parts, "problems")
+        self.can_more, self.watch = _calls(parts, "can_more"), _calls(parts, "watch")
         self.keep_up, self.kept_files, self.values = (_calls(parts, of) for of in ("keep_up", "kept_files", "values"))
         self.neighbours: tuple[Callable[[], Iterable[int]], ...] = _calls(parts, "neighbours")
         self.send: tuple[Callable[[Notice], None], ...] = _calls(parts, "send")
@@ -315,7 +324,7 @@ class Parts:
         self.server_connect, connected = (_calls(parts, of) for of in connections)
         self.server_connected = connected[::-1]  # each takes back what it did before the connection
         self.http_connect_upstream: tuple[Callable[[http.HTTPFlow], None], ...] = _calls(parts, "http_connect_upstream")
-        parts = [part for part in parts if not part.is_idle(policy)]
+        parts = [part for part, is_needed in chosen.items() if not part.is_idle(is_needed=is_needed)]
         self.hosts = frozenset(host for part in parts for host in part.hosts)
         self.answer: _Answering = _calls(parts, "answer")
         self.targets = tuple(target for part in parts for target in part.targets)

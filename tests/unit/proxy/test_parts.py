@@ -92,7 +92,7 @@ class First(Part):
 class Second(First):
     """Has a verdict, too, and says the same; it has nothing to do with requests."""
 
-    def is_idle(self, policy: Policy | None) -> bool:
+    def is_idle(self, *, is_needed: bool) -> bool:
         return True
 
 

@@ -30,12 +30,13 @@ from hushlist.core.decide.known_hosts import GroupHosts, KnownHost, KnownHosts
 from hushlist.core.decide.readings import DEEPEST, HostReader, readings_of
 from hushlist.core.decide.verdict import NO_BLOCKS, Confirmations, Verdict
 from hushlist.core.errors import Excess, UrlError
-from hushlist.core.extension import extensions_named
+from hushlist.core.extension import load
 from hushlist.core.match.checks import Check
 from hushlist.core.match.context import is_third_party
 from hushlist.core.match.index import Index
 from hushlist.core.match.rule import Action
 from hushlist.core.policy.groups import NOBODY, Client, Group
+from hushlist.core.policy.part_needs import asks_leads, checks_leads
 from hushlist.core.policy.pass_through import WITHOUT_PAGES
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.url.comparison import RedirectMemory, is_slash_redirect
@@ -85,12 +86,11 @@ class Engine:
         checks = [rule.pattern for rule in self._checks if isinstance(rule.pattern, Check)]
         #: whether a check looks at a request's ``media``
         self.asks_media = any(check.asks_media for check in checks)
+        for row in filter(None, (check.row for check in checks)):
+            load(row.find)  # so that no request waits for it
         #: whether a check looks at where the names of a request lead; whether rules do, too
-        self.checks_leads = any(check.row is not None and check.row.needs_leads for check in checks)
-        self.asks_leads = any(
-            mode == "on" or (mode == "auto" and self.checks_leads)
-            for mode in (policy.of(each.asks_leads) for each in extensions_named(policy.extensions) if each.asks_leads)
-        )
+        self.checks_leads = checks_leads(policy)
+        self.asks_leads = asks_leads(policy)
         #: what extensions read in requests
         self.readings = readings_of(policy)
         #: what rules say about whole hosts; and what finds the group of a client

@@ -22,7 +22,8 @@ from hushlist.core.match.checks import Check
 from hushlist.core.match.index import Host, Index
 from hushlist.core.match.index_file import ALLOWING, CATEGORIZED, FILTERED
 from hushlist.core.match.rule_match import Match
-from hushlist.core.policy.groups import NOBODY, Client, Group
+from hushlist.core.policy.groups import NOBODY, Client, Group, GroupSettings
+from hushlist.core.policy.part_needs import says_something
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.system.memory import BoundedCache
 from hushlist.core.url.host import is_plain_name, tunnelled_ipv4
@@ -86,6 +87,10 @@ class KnownHosts:
         self._useful = tuple(reading for reading in readings if _has_rules(index, reading.hosts_of_names))
         #: the group of a client
         self.group = _group_finder(policy)
+        used = [each for each in extensions_named(policy.extensions) if says_something(policy, each)]
+        self._why_decrypt: list[Callable[[bytes, GroupSettings], str | None]] = [
+            load(each.why_decrypt) for each in used if each.why_decrypt
+        ]
         #: by the group's name
         self._groups: dict[str, GroupHosts] = {}
         #: the one cache, if the policy is the same for everybody at every moment
@@ -99,8 +104,8 @@ class KnownHosts:
         host, settings = known_host.canonical.decode("ascii", "backslashreplace"), known_host.view.group.settings
         if known_host.has_pages:
             return f"there are rules for paths on {host}"
-        for extension in extensions_named(self._policy.extensions):
-            if extension.why_decrypt and (why := load(extension.why_decrypt)(known_host.canonical, settings)):
+        for why_decrypt in self._why_decrypt:
+            if why := why_decrypt(known_host.canonical, settings):
                 return f"{why} {host}"
         for reader in known_host.readers:
             if reader.why_decrypt:

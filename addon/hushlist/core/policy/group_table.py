@@ -13,6 +13,7 @@ from ipaddress import IPv4Network, IPv6Address, IPv6Network, collapse_addresses
 
 from hushlist.core.extension import extensions_named, load
 from hushlist.core.policy.groups import Client, Group
+from hushlist.core.policy.part_needs import says_something
 from hushlist.core.policy.policy_file import Policy
 
 #: from an address and a user to the name of their device; ``None`` if nobody can tell
@@ -59,7 +60,7 @@ class GroupTable:
 def device_names(policy: Policy) -> DeviceNames | None:
     """What tells the device of an address and a user; ``None`` if the policy names no devices."""
     for extension in extensions_named(policy.extensions):
-        if extension.device_names:
+        if extension.device_names and says_something(policy, extension):
             names: DeviceNames | None = load(extension.device_names)(policy)
             return names
     return None

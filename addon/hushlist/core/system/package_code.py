@@ -7,13 +7,18 @@ While a program runs, somebody may move the package, or put another version in i
 from __future__ import annotations
 
 import hashlib
+import marshal
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
-from importlib import import_module
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.util import spec_from_file_location
 from pathlib import Path
+from types import CodeType, ModuleType
 
 #: not resolved: where a link leads to the package, and is changed, that is another package
 PACKAGE = Path(__file__).parent.parent.parent
@@ -109,17 +114,64 @@ class CodeOnDisk:
                         folders.append(entry.path)
 
 
-def import_rooms(rooms: frozenset[str]) -> list[str]:
-    """Import every module of these packages of ours, so that none is missing, or of another version, when it is used.
+class _KeptModule(SourceFileLoader):
+    """Loads a module as it was when it was kept, whatever its file has become."""
 
-    Returns what could not be imported, and why.
+    def __init__(self, name: str, path: Path) -> None:
+        super().__init__(name, str(path))
+        self._octets = b""
+
+    def keep(self) -> None:
+        """Read the module.
+
+        Raises:
+            Exception: it cannot be read or compiled.
+        """
+        self._octets = zlib.compress(marshal.dumps(super().get_code(self.name)), 1)
+
+    def get_code(self, fullname: str) -> CodeType:
+        code: CodeType = marshal.loads(zlib.decompress(self._octets))  # noqa: S302  we wrote it, into our own memory
+        return code
+
+    def exec_module(self, module: ModuleType) -> None:
+        super().exec_module(module)
+        KEPT.loaders.pop(self.name, None)
+        self._octets = b""
+
+
+class _KeptModules(MetaPathFinder):
+    """The modules that are kept: an import takes them from here, as long as none has loaded them."""
+
+    def __init__(self) -> None:
+        self.loaders: dict[str, _KeptModule] = {}
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        loader = self.loaders.get(fullname)
+        return None if loader is None else spec_from_file_location(fullname, loader.path, loader=loader)
+
+
+KEPT = _KeptModules()
+
+
+def keep_rooms(rooms: frozenset[str]) -> list[str]:
+    """Keep every module of these packages of ours that is not loaded, for whoever imports it later.
+
+    So none is missing then, or of another version; and until then, a module takes a fifth of the memory that it would
+    take when it is loaded. Returns what could not be kept, and why.
     """
     faults = []
+    if KEPT not in sys.meta_path:
+        sys.meta_path.insert(0, KEPT)
     for path in _modules(PACKAGE):
         name = ".".join(("hushlist", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__")
-        if name.partition(".")[2].partition(".")[0] in rooms and name not in sys.modules:
+        if name.partition(".")[2].partition(".")[0] in rooms and name not in sys.modules and name not in KEPT.loaders:
+            loader = _KeptModule(name, path)
             try:
-                import_module(name)
-            except (Exception, SystemExit) as error:  # another version may do anything
+                loader.keep()
+            except Exception as error:  # another version may be anything
                 faults.append(f"{name}: {type(error).__name__}: {error}")
+            else:
+                KEPT.loaders[name] = loader
     return faults

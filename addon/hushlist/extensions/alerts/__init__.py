@@ -16,6 +16,7 @@ EXTENSION = Extension(
     ),
     commands=(Command(("alerts",), f"{__name__}.alerts_command", "while the filter runs"),),
     part=f"{__name__}.alert_part:AlertPart",
+    part_keys=("alerts",),
     actions=f"{__name__}.actions",
     uses=("databases", "journal", "unblock", "searches", "notify"),
 )

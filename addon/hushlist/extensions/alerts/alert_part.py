@@ -90,9 +90,6 @@ class AlertPart(Part):
 
     # -- life ----------------------------------------------------------------------------------------------------
 
-    def is_idle(self, policy: Policy | None) -> bool:
-        return policy is None or not policy.of("alerts")
-
     def follow(self, policy: Policy) -> None:
         """Use the policy's alerts."""
         self._alerts = policy.of("alerts")

@@ -16,6 +16,7 @@ EXTENSION = Extension(
     device_names=f"{__name__}.known_devices:device_names",
     checks=f"{__name__}.device_checks:examine_devices",
     part=f"{__name__}.device_watch:DeviceWatch",
+    part_keys=("devices",),
     actions=f"{__name__}.actions",
     uses=("journal",),
 )

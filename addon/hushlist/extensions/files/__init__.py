@@ -50,4 +50,5 @@ EXTENSION = Extension(
     why_decrypt=f"{__name__}.file_rules:why_decrypt",
     needs_decrypted=f"{__name__}.file_rules:needs_decrypted",
     part=f"{__name__}.file_inspector:FileInspector",
+    part_keys=("files",),
 )

@@ -75,8 +75,6 @@ class _Download(NamedTuple):
 class FileInspector(parts.Part):
     """Blocks the files of a policy's rules."""
 
-    key = "files"
-
     def __init__(self, runtime: Runtime, loops: SelfConnections) -> None:
         super().__init__(runtime, loops)
         self._runtime = runtime
@@ -304,9 +302,9 @@ class FileInspector(parts.Part):
         verdict = judge_file(file_rules_of(judgement), facts, datetime.now(UTC))
         return self._looked(download._replace(facts=facts), verdict, is_whole=is_whole)
 
-    def is_idle(self, policy: Policy | None) -> bool:
+    def is_idle(self, *, is_needed: bool) -> bool:
         """Whether there is nothing to do with requests; not once there were addresses that no origin may see."""
-        return super().is_idle(policy) and not self._checked.was_used
+        return super().is_idle(is_needed=is_needed) and not self._checked.was_used
 
     def follow(self, policy: Policy) -> None:
         """The policy is in use from now on; without waiting."""

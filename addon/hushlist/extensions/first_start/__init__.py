@@ -10,5 +10,6 @@ EXTENSION = Extension(
     "first_start",
     commands=(Command(("init",), f"{__name__}.init_command", "ask a policy"),),
     part=f"{__name__}.first_start_page:FirstStart",
+    part_if=f"{__name__}.own_policy:is_missing",
     uses=("dashboard", "devices", "subscriptions", "unblock"),
 )

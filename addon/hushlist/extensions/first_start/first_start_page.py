@@ -24,12 +24,12 @@ from mitmproxy import ctx, exceptions, http
 from hushlist.core.errors import Lines, SourceError, logger_of, one_line
 from hushlist.core.policy import household_policy
 from hushlist.core.policy.groups import address_text
-from hushlist.core.policy.policy_file import Policy
 from hushlist.core.system.files import Fingerprint, fingerprint
 from hushlist.extensions.dashboard.answers import answer, html, words
 from hushlist.extensions.dashboard.dashboard_server import HOST, is_exact
 from hushlist.extensions.dashboard.setup_page import qr_code
 from hushlist.extensions.first_start.network_devices import own_address, own_zone, seen_devices
+from hushlist.extensions.first_start.own_policy import is_missing
 from hushlist.extensions.first_start.policy_writer import make_folder, write_policy
 from hushlist.extensions.first_start.questionnaire import (
     LONGEST,
@@ -83,16 +83,6 @@ class FirstStart(Part):
         self._is_announced = False
         #: a policy of the first start that could not be used, as it was then
         self._broken: Fingerprint = None
-
-    def is_idle(self, policy: Policy | None) -> bool:
-        return self.is_over
-
-    @property
-    def is_over(self) -> bool:
-        """Whether there is a policy of the user's own, or no place for one."""
-        with suppress(RuntimeError, AttributeError):
-            return bool(ctx.options.hushlist_policy) or lexists(household_policy())
-        return True
 
     async def look(self) -> None:
         """Say where the first start is; take a policy that ``hushlist init`` has written meanwhile."""
@@ -157,7 +147,7 @@ class FirstStart(Part):
     def _refused(self, flow: http.HTTPFlow) -> http.Response | None:
         """What is answered to somebody who may not; a token is exchanged for a cookie."""
         request, client = flow.request, client_of_flow(flow)
-        if self._loops.has(flow.client_conn, flow.server_conn) or self.is_over:
+        if self._loops.has(flow.client_conn, flow.server_conn) or not is_missing():
             return self._note(request, "refused", HTTPStatus.FORBIDDEN)
         tokens = parse_qs(request.path.partition("?")[2]).get("token", [])
         if request.method == "GET" and tokens:
@@ -210,7 +200,7 @@ class FirstStart(Part):
 
     async def _finish(self, flow: http.HTTPFlow, answers: dict[str, str]) -> http.Response:
         """Write the policy, and wait until it is in force."""
-        if self.is_over:
+        if not is_missing():
             return self._note(flow.request, "refused", HTTPStatus.FORBIDDEN)
         if not self._is_private(flow):
             answers["passphrase"] = new_code()

@@ -25,4 +25,6 @@ EXTENSION = Extension(
     explainer=f"{__name__}.head_explainer:explain_heads",
     uses=("files", "adblock"),
     part=f"{__name__}.head_changes:HeadChanges",
+    part_keys=("heads",),
+    part_if="hushlist.core.policy.part_needs:has_dialects",
 )

@@ -12,8 +12,8 @@ from weakref import WeakKeyDictionary
 from mitmproxy import connection, http
 
 from hushlist.core.decide.decision import Decision, Judgement
-from hushlist.core.lists.list_formats import UNTOLD
 from hushlist.core.match.rule import Action
+from hushlist.core.policy.part_needs import has_value
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.url.header_names import as_read
 from hushlist.extensions.files.file_names import name_of_target
@@ -35,8 +35,6 @@ CHANGED = "hushlist_heads"
 class HeadChanges(parts.Part):
     """Carries out the rules of a policy's ``heads``, and before these what filters of its lists say of heads."""
 
-    key = "heads"
-
     def __init__(self, runtime: Runtime, loops: SelfConnections) -> None:
         super().__init__(runtime, loops)
         self._runtime, self._has_rules = runtime, False
@@ -45,14 +43,9 @@ class HeadChanges(parts.Part):
             WeakKeyDictionary()
         )
 
-    def is_idle(self, policy: Policy | None) -> bool:
-        """Whether there are no rules, and no lists that may have filters about heads."""
-        files = () if policy is None else (file for layer in policy.layers for file in layer.lists)
-        return super().is_idle(policy) and not any(file.format.dialect or file.format is UNTOLD for file in files)
-
     def follow(self, policy: Policy) -> None:
         """Know whether the policy has rules of its own."""
-        self._has_rules = not super().is_idle(policy)
+        self._has_rules = has_value(policy, ("heads",))
 
     def change(self, flow: http.HTTPFlow, judgement: Judgement) -> bool:
         """Change the head of a request that is let through."""

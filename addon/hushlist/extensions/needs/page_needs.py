@@ -73,10 +73,8 @@ class PageNeeds(Part):
         self._sent: dict[_Asker, dict[bytes, _Sent]] = {}
         #: requests that were let through, for whose answers it is remembered
         self._passed: WeakKeyDictionary[http.HTTPFlow, tuple[_Asker, bytes, _Sent]] = WeakKeyDictionary()
-
-    def is_idle(self, policy: Policy | None) -> bool:
-        """Whether there is no policy: with one, a site can be unblocked with what it loads at any time."""
-        return policy is None
+        #: has the sites that are unblocked with what they load, which somebody may do at any time
+        self._unblocks: UnblockHandler | None = None
 
     def follow(self, policy: Policy) -> None:
         """Go by the layers and lists of another policy; pages that it does not allow need nothing any more."""

@@ -20,5 +20,6 @@ EXTENSION = Extension(
     ),
     commands=(Command(("notify", "summary"), f"{__name__}.notify_command", "while the filter runs"),),
     part=f"{__name__}.notices:Notices",
+    part_keys=("notify",),
     uses=("databases", "journal", "unblock", "subscriptions"),
 )

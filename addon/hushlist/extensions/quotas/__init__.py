@@ -14,6 +14,7 @@ EXTENSION = Extension(
             week a category may be used, by its `hrn:` name or a short one: see [Quotas](quotas.md#quotas)"""),
     ),
     part=f"{__name__}.metered_use:MeteredUse",
+    part_keys=("quotas",),
     actions=f"{__name__}.actions",
     uses=("databases", "unblock"),
 )

@@ -62,8 +62,6 @@ class _Use:
 class MeteredUse(Part):
     """What has a quota and goes on. Only the event loop uses it; if anything fails here, what is asked about ends."""
 
-    key = "quotas"
-
     def __init__(self, runtime: Runtime, _: object = None) -> None:
         self._runtime = runtime
         self._uses: WeakKeyDictionary[http.HTTPFlow | connection.Client, _Use] = WeakKeyDictionary()

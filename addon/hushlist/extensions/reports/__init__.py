@@ -17,6 +17,7 @@ EXTENSION = Extension(
     ),
     commands=(Command(("reports",), f"{__name__}.reports_command", "while the filter runs"),),
     part=f"{__name__}.report_part:ReportPart",
+    part_keys=("reports",),
     actions=f"{__name__}.actions",
     uses=("databases", "journal", "unblock"),
 )

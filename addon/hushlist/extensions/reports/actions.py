@@ -68,9 +68,9 @@ def for_publisher(report: Report, privacy: Privacy, shape: str = "") -> Publishe
     return PublisherReport(report.publisher, report_text(shaped, shape), shape)
 
 
-def reports(book: ReportBook, privacy: Privacy) -> list[ReportStatus]:
+def reports(book: ReportBook | None, privacy: Privacy) -> list[ReportStatus]:
     """What people have reported as a mistake, and nobody has settled."""
-    return [status_of(report, privacy) for report in book.rows()]
+    return [] if book is None else [status_of(report, privacy) for report in book.rows()]
 
 
 def publisher_report(

@@ -53,8 +53,6 @@ _SEEN = {
 class ReportPart(Part):
     """Adds the form to block pages, and has the store, which is opened when it is first needed."""
 
-    key = "reports"
-
     def __init__(self, runtime: Runtime, _: object = None) -> None:
         self._runtime = runtime
         self._book: ReportBook | None = None
@@ -77,7 +75,7 @@ class ReportPart(Part):
         """The form, where a rule stops the request; not where the time of a quota is used up, or a person wanted it."""
         winner = judgement.decision.winner
         if (
-            not judgement.settings.of(self.key)
+            not judgement.settings.of("reports")
             or winner is None
             or isinstance(winner.rule.pattern, TimeLimit | Ordered)
         ):

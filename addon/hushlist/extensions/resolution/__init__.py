@@ -10,6 +10,7 @@ from hushlist.core.policy.keys import Key
 EXTENSION = Extension(
     "resolution",
     part=f"{__name__}.leads:Leads",
+    part_if="hushlist.core.policy.part_needs:asks_leads",
     asks_leads="resolve",
     policy_keys=(
         Key(

@@ -29,5 +29,6 @@ EXTENSION = Extension(
             see [Safe Browsing](safe-browsing.md)"""),
     ),
     part=f"{__name__}.questions:Questions",
+    part_if="hushlist.core.policy.part_needs:has_confirmers",
     uses=("subscriptions",),
 )

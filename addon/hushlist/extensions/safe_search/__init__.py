@@ -9,6 +9,7 @@ from hushlist.core.policy.keys import Key
 EXTENSION = Extension(
     "safe_search",
     part=f"{__name__}.searches:Searches",
+    part_keys=("safe-search",),
     why_decrypt=f"{__name__}.safe_search:why_decrypt",
     policy_keys=(
         Key("safe-search", f"{__name__}.safe_search:SAFE_SEARCH", place="group", default={}).says("""from which

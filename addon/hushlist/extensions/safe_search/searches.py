@@ -32,8 +32,6 @@ class _Lead(NamedTuple):
 class Searches(Part):
     """Changes requests of searches, and leads their connections."""
 
-    key = "safe-search"
-
     def __init__(self, runtime: Runtime, _: object = None) -> None:
         self._runtime = runtime
         #: by client connection: host -> host to connect to instead

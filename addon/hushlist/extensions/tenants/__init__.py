@@ -16,4 +16,5 @@ EXTENSION = Extension(
     why_decrypt=f"{__name__}.tenants:why_decrypt",
     needs_decrypted=f"{__name__}.tenants:needs_decrypted",
     part=f"{__name__}.tenant_headers:TenantHeaders",
+    part_keys=("tenants",),
 )

@@ -16,8 +16,6 @@ from hushlist.proxy.parts import Part
 class TenantHeaders(Part):
     """Sets the header fields of a policy's ``tenants``; a dry run changes nothing."""
 
-    key = "tenants"
-
     def passed(
         self,
         used: http.HTTPFlow | connection.Client,

@@ -26,7 +26,7 @@ from mitmproxy.addons.script import Script
 
 from hushlist.core.errors import logger_of, printable
 from hushlist.core.system.files import fingerprint, read_regular, reason_of
-from hushlist.core.system.package_code import CodeOnDisk, import_rooms
+from hushlist.core.system.package_code import CodeOnDisk, keep_rooms
 from hushlist.proxy.languages import live_texts
 from hushlist.proxy.runtime import Runtime
 
@@ -215,14 +215,14 @@ def _has(script: Script, hushlist: Filter) -> bool:
 
 
 def _prepare() -> CodeOnDisk:
-    """Load whatever of the package a proxy may need later; call it in a thread, since it takes a moment."""
-    code, faults = CodeOnDisk(), import_rooms(_ROOMS)
+    """Keep whatever of the package a proxy may need later; call it in a thread, since it takes a moment."""
+    code, faults = CodeOnDisk(), keep_rooms(_ROOMS)
     try:
         live_texts()
     except Exception as error:
         faults.append(f"{type(error).__name__}: {error}")
     for fault in faults:
-        logger.error("hushlist: a part of the package cannot be loaded, and what needs it will fail: %s", fault)
+        logger.error("hushlist: a part of the package cannot be read, and what needs it may fail: %s", fault)
     return code
 
 

@@ -102,7 +102,6 @@ LABELS = {
     "readings_total": "result",
     "last_reading_timestamp_seconds": "",
     **dict.fromkeys(("last_reading_seconds", "last_reading_used", "log_waiting", "log_failing", "store_failing"), ""),
-    **dict.fromkeys(("alert_notices_total", "alert_lost_total"), ""),
     "patches_missing": "",
     **dict.fromkeys(("process_resident_memory_bytes", "start_time_seconds"), ""),
 }

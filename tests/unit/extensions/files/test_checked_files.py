@@ -270,10 +270,10 @@ def test_a_file_is_judged_again_and_no_method_reaches_the_origin() -> None:
         runtime = Runtime(SelfConnections())
         runtime.engine = engine_of(PASSES)
         part = FileInspector(runtime, SelfConnections())
-        assert part.is_idle(runtime.engine.policy)
+        assert part.is_idle(is_needed=False)
         token, end = await kept(part._checked)
         await end()
-        assert not part.is_idle(runtime.engine.policy)
+        assert not part.is_idle(is_needed=False)
         for method in ("HEAD", "OPTIONS", "POST", "get"):
             assert (await answered(part, token, method)).status_code == 404
         runtime.engine = engine_of("rules: [{expression: h.example/}]")
