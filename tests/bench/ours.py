@@ -132,6 +132,16 @@ def time_requests(policy: Path) -> float:
     """Seconds of processor time for one decision, where each request is new."""
     os.environ.update(environment(policy))
     from hushlist.core.compile.stat_cache import load_engine
+
+    requests = _requests()
+    decide = load_engine(policy).decide
+    start = time.process_time()
+    deque(map(decide, requests), maxlen=0)
+    return (time.process_time() - start) / len(requests)
+
+
+def _requests() -> list:
+    """What the recorded URLs ask for."""
     from hushlist.core.errors import UrlError
     from hushlist.core.url.request import request_of
 
@@ -139,10 +149,19 @@ def time_requests(policy: Path) -> float:
     for url in urls():
         with suppress(UrlError):
             requests.append(request_of(url))
+    return requests
+
+
+def decided_requests(policy: Path) -> list[tuple]:
+    """Requests, each with its decision; they are not collected any more, as nothing stays in the proxy."""
+    os.environ.update(environment(policy))
+    from hushlist.core.compile.stat_cache import load_engine
+
     decide = load_engine(policy).decide
-    start = time.process_time()
-    deque(map(decide, requests), maxlen=0)
-    return (time.process_time() - start) / len(requests)
+    decided = [(request, decide(request)) for request in _requests()]
+    gc.collect()
+    gc.freeze()
+    return decided
 
 
 def time_filters(policy: Path, asked: Iterable[tuple[bytes, bytes, str]]) -> float:

@@ -97,6 +97,8 @@ def make_private(folder: Path) -> None:
 
     Spec: XDG Base Directory Specification, "Referencing this specification": with permission 0700
     """
+    if folder.is_dir():  # as mostly
+        return
     for missing in reversed([folder, *folder.parents]):
         if not missing.is_dir():
             with suppress(FileExistsError):  # another process made it; if it is not a folder, the next step fails

@@ -101,8 +101,12 @@ def _shortened(fields: LogFields) -> LogFields:
 
 def _whole_fields(record: LogRecord, privacy: Privacy, device_of: DeviceNames | None) -> LogFields:
     decision, request, winner = record.decision, record.request, record.decision.winner
-    octets = _url_octets(decision)
+    canonical = _canonical_of(decision)
+    octets = _unreadable_of(decision) if canonical is None else canonical
     is_as_sent = request is None or (decision.fault is None and request.is_written(octets))
+    if not is_as_sent and decision.fault is None and canonical is not None:
+        decision = decision._replace(canonical=canonical)  # it is compared with the original, and not made again
+    url = shown_url(octets, privacy)
     fields: LogFields = {
         "reference": record.reference,
         "time": time_text(record.moment),
@@ -111,8 +115,8 @@ def _whole_fields(record: LogRecord, privacy: Privacy, device_of: DeviceNames | 
         "device": _device_of(record, device_of) if privacy.clients is LoggedClients.KEEP else None,
         "group": record.group,
         "method": record.method,
-        "url": shown_url(octets, privacy),
-        "original": None if request is None or is_as_sent else _original_of(decision, request, privacy),
+        "url": url,
+        "original": None if request is None or is_as_sent else _original_of(decision, request, url, privacy),
         "action": decision.action._value_,  # without a call of Python
         "would_block": record.would_block or None,
     }
@@ -247,28 +251,38 @@ def url_of(decision: Decision, privacy: Privacy = Privacy()) -> str:  # noqa: B0
 
 
 def _url_octets(decision: Decision) -> bytes:
-    octets = decision.canonical
-    if octets is None or decision.fault is not None:
-        request = decision.request if octets is None else octets
-        try:
-            octets = canonical_url(request)
-        except UrlError:
-            octets = _unreadable(request.url if isinstance(request, Request) else request)
-    return octets
+    canonical = _canonical_of(decision)
+    return _unreadable_of(decision) if canonical is None else canonical
 
 
-def _original_of(decision: Decision, request: Request, privacy: Privacy) -> str | None:
-    """The URL as sent; ``None`` if it is the canonical URL, or its escapes hide what must not be logged."""
+def _canonical_of(decision: Decision) -> bytes | None:
+    """The canonical URL; ``None`` for an unreadable one."""
+    if decision.canonical is not None and decision.fault is None:
+        return decision.canonical
+    try:
+        return canonical_url(decision.request if decision.canonical is None else decision.canonical)
+    except UrlError:
+        return None
+
+
+def _unreadable_of(decision: Decision) -> bytes:
+    """What may be shown of an unreadable URL."""
+    request = decision.request if decision.canonical is None else decision.canonical
+    return _unreadable(request.url if isinstance(request, Request) else request)
+
+
+def _original_of(decision: Decision, request: Request, shown: str, privacy: Privacy) -> str | None:
+    """The URL as sent; ``None`` if it is the canonical URL, of which ``shown`` may be shown, or hides something."""
     url = original_url(decision, request)
     if url is None:
         return None
     whole = url.decode("ascii", "backslashreplace")
     text = without_query(whole, privacy)
-    if privacy.queries is _PARTLY and (text != whole or url_of(decision, privacy) != url_of(decision)):
+    if privacy.queries is _PARTLY and (text != whole or shown != url_of(decision)):
         return None
     if privacy.queries is LoggedQueries.DROP:
         plain = percent_decode_repeatedly(to_bytes(text)).decode("latin-1")
-        if _QUERY.search(plain) or text == url_of(decision, privacy):
+        if _QUERY.search(plain) or text == shown:
             return None
     return text
 

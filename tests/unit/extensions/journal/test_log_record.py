@@ -11,9 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hushlist.core.decide import decision
 from hushlist.core.decide.decision import Decision, LogRecord
 from hushlist.core.match.rule import Action
 from hushlist.core.url.request import Request
+from hushlist.core.url.request import canonical_url as request_canonical_url
+from hushlist.extensions.journal import log_record
 from hushlist.extensions.journal.log_identifiers import (
     References,
     base32,
@@ -147,6 +150,21 @@ def test_the_original_form_is_kept_as_the_settings_say(target: bytes, kept: str,
     assert fields_of(made, KEPT)["original"] == kept
     if len(target) < MOST_SHOWN:
         assert fields_of(made, Privacy(queries=LoggedQueries.DROP)).get("original") == dropped
+
+
+@pytest.mark.parametrize("queries", LoggedQueries)
+def test_the_canonical_url_of_a_record_is_made_once(queries: LoggedQueries, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes as long as half of all else of a record; the original is compared with it."""
+    request, made = Request(b"http", (b"h.example",), 80, b"/a%2db?q=%2d"), list[object]()
+
+    def canonical_url(request: Request | bytes) -> bytes:
+        made.append(request)
+        return request_canonical_url(request)
+
+    for module in (decision, log_record):
+        monkeypatch.setattr(module, "canonical_url", canonical_url)
+    fields = fields_of(LogRecord("", EVE, Decision(Action.PASS, request=request), request=request), Privacy(queries))
+    assert ("original" in fields, made) == (True, [request])
 
 
 def test_what_was_sent_in_canonical_form_is_written_once() -> None:
