@@ -76,8 +76,8 @@ _TESTS = Path(__file__).parent
 _PACKAGE = _TESTS.with_name("addon")
 #: folders whose tests start proxies, servers and browsers
 _SLOW = {"e2e", "evasion", "faults"}
-#: processes that share the tests: more than cores where some wait for programs that they have started
-_WORKERS = 4
+#: processes that share the tests: three for each of two cores, since most wait for programs that they have started
+_WORKERS = 6
 #: new objects between two runs of the garbage collector
 _BETWEEN_COLLECTIONS = 20_000
 _NUMBERS = count()
