@@ -30,7 +30,6 @@ from pathlib import Path
 from shutil import rmtree
 from typing import Any
 
-from hushlist.core.compile.policy_compiler import compile_policy
 from hushlist.core.errors import INCOMPLETE, Problem
 from hushlist.core.extension import extensions_named, load
 from hushlist.core.lists.list_source import ProblemReport
@@ -171,6 +170,8 @@ def serve(answer: Callable[[str, Path, Path | None, tuple[int, ...]], Mapping[st
 
 
 def _answer(work: str, path: Path, before: Path | None, ports: tuple[int, ...]) -> Mapping[str, object]:
+    from hushlist.core.compile.policy_compiler import compile_policy  # the proxy, which starts this, does without
+
     policy = read_policy(path, ProblemReport(str(path)))
     # most policies start faster without it
     fetchers = [] if policy is None or not policy.subscribed else fetchers_of(policy)

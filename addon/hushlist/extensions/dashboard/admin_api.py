@@ -162,6 +162,10 @@ class AdminApi:
         """What may be shown of clients; may read the disk."""
         return privacy_in(self._runtime)
 
+    def load_rows(self) -> None:
+        """Import what calls do, so that no call waits for it."""
+        self._rows  # noqa: B018
+
     @property
     def _rows(self) -> Rows:
         engine = self._runtime.engine

@@ -17,6 +17,7 @@ from http import HTTPStatus
 from importlib.resources import files
 from pathlib import Path
 from string import Template
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 from weakref import WeakSet
 
@@ -31,16 +32,12 @@ from hushlist.core.url.host import is_address
 from hushlist.core.url.http_head import tells_body
 from hushlist.core.url.request import canonical_host
 from hushlist.extensions.dashboard import admin_store
-from hushlist.extensions.dashboard.admin_api import AdminApi
 from hushlist.extensions.dashboard.answers import answer, error, html, words
 from hushlist.extensions.dashboard.api_description import BASE
 from hushlist.extensions.dashboard.api_requests import LONGEST_BODY
-from hushlist.extensions.dashboard.dashboard_data import actions_of
-from hushlist.extensions.dashboard.metrics import CONTENT_TYPE, summary
 from hushlist.extensions.dashboard.rule_commands import RuleCommands
 from hushlist.extensions.dashboard.setup_page import STYLE, WPAD_TARGET, SetupPage, is_direct, is_setup_path
 from hushlist.extensions.databases.kept_files import DatabaseKind
-from hushlist.extensions.journal.history import WHY_NONE, History, history, history_csv
 from hushlist.proxy.bounds.body_looks import await_form
 from hushlist.proxy.connections.client_connections import is_of_this_machine
 from hushlist.proxy.flow_outcome import HIDDEN, hide, is_open, refuse
@@ -52,6 +49,9 @@ from hushlist.proxy.page.pages import Explanation
 from hushlist.proxy.parts import Part
 from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.service.health import HEALTH_PATHS, health_of
+
+if TYPE_CHECKING:
+    from hushlist.extensions.dashboard.admin_api import AdminApi
 
 logger = logger_of(__name__)
 
@@ -126,7 +126,9 @@ class DashboardServer(Part):
             *(Page(path, None, self._health) for path in HEALTH_PATHS),
         )
         self._pages = {page.path: page for page in pages}
-        self._api = AdminApi(runtime)
+        #: answers calls; opened for the first of them, so that where nobody looks at the page its code is not loaded
+        self._api: AdminApi | None = None
+        self._opening = asyncio.Lock()
         #: flows whose body has still to arrive
         self._waiting: WeakSet[http.HTTPFlow] = WeakSet()
 
@@ -136,15 +138,32 @@ class DashboardServer(Part):
 
     def running(self) -> None:
         """Let the other workers ask for what this one has counted."""
-        self._api.feed.running()
+        if self._runtime.siblings is not None:
+            self._api = self._opened()
+            self._api.feed.running()
+
+    def _opened(self) -> AdminApi:
+        from hushlist.extensions.dashboard.admin_api import AdminApi
+
+        api = AdminApi(self._runtime)
+        api.load_rows()
+        return api
+
+    async def _answering(self) -> AdminApi:
+        """What answers calls."""
+        async with self._opening:
+            if self._api is None:
+                self._api = await asyncio.to_thread(self._opened)
+            return self._api
 
     def kept_files(self) -> Iterator[tuple[Path, DatabaseKind]]:
         """The file of the administrators' store."""
         yield admin_store.default_path(), admin_store.ADMINISTRATION
 
     def close(self) -> None:
-        self._api.feed.close()
-        self._api.close()
+        if self._api is not None:
+            self._api.feed.close()
+            self._api.close()
 
     def configured(self) -> None:
         """Read the name of mitmproxy's page once: mitmproxy copies a value each time it is read."""
@@ -152,6 +171,8 @@ class DashboardServer(Part):
         self._onboarding = ctx.options.onboarding_host if is_there else None
 
     def states(self) -> Iterator[str]:
+        from hushlist.extensions.dashboard.dashboard_data import actions_of
+
         statistics = self._runtime.statistics
         statistics.count()
         would_block = actions_of(statistics)[1]
@@ -160,6 +181,8 @@ class DashboardServer(Part):
 
     def summary(self) -> str:
         """The numbers of all decisions, as lines."""
+        from hushlist.extensions.dashboard.metrics import summary
+
         return summary(self._runtime)
 
     def answer(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
@@ -235,14 +258,14 @@ class DashboardServer(Part):
         if path in self._files:
             return answer(*self._files[path])
         page, client = self._pages[path], _client(flow)
-        needed = self._api.needed(page, client)
-        refusal = await self._api.refusal(request, client, needed)
+        if page.role is None and not page.names_groups:
+            return await _content(page, request)
+        api = await self._answering()
+        needed = api.needed(page, client)
+        refusal = await api.refusal(request, client, needed)
         if refusal is None:
-            content = page.answer(request)
-            if isinstance(content, http.Response):
-                return content
-            response: http.Response = await content
-            refusal = await self._api.refusal(request, client, needed)  # a session may have ended meanwhile
+            response = await _content(page, request)
+            refusal = await api.refusal(request, client, needed)  # a session may have ended meanwhile
         return response if refusal is None else refusal
 
     async def _call(self, flow: http.HTTPFlow) -> http.Response:
@@ -250,7 +273,8 @@ class DashboardServer(Part):
         is_public = _path(request) == f"{BASE}/openapi.json"
         if not is_public and _PAGE_HEADER not in request.headers and "authorization" not in request.headers:
             return error(HTTPStatus.FORBIDDEN, f"the header {_PAGE_HEADER} is missing")
-        return await self._api.answer(request, _client(flow))
+        api = await self._answering()
+        return await api.answer(request, _client(flow))
 
     def _may_see(self, client: Client) -> bool | None:
         """Whether a client may see the page; ``None``: nobody may."""
@@ -273,7 +297,10 @@ class DashboardServer(Part):
         return html(page.encode(), language)
 
     async def _metrics(self, request: http.Request) -> http.Response:
-        return answer(await self._api.feed.metrics(), CONTENT_TYPE)
+        from hushlist.extensions.dashboard.metrics import CONTENT_TYPE
+
+        api = await self._answering()
+        return answer(await api.feed.metrics(), CONTENT_TYPE)
 
     async def _health(self, request: http.Request) -> http.Response:
         health = await health_of(self._runtime, _path(request))
@@ -281,8 +308,11 @@ class DashboardServer(Part):
 
     async def _history(self, request: http.Request) -> http.Response:
         """What the log has of a day, a week or a month, as CSV."""
+        from hushlist.extensions.journal.history import WHY_NONE, History, history, history_csv
+
+        api = await self._answering()
         async with self._asks_log:
-            content = await self._api.aside(history, self._runtime, _query(request, "of"), datetime.now(UTC))
+            content = await api.aside(history, self._runtime, _query(request, "of"), datetime.now(UTC))
         if not isinstance(content, History):
             return words(HTTPStatus.NOT_FOUND, WHY_NONE[content])
         saved = f"attachment; filename=hushlist-{content.span}.csv"
@@ -338,6 +368,11 @@ def _is_foreign(request: http.Request) -> bool:
 
 
 # -- answers -----------------------------------------------------------------------------------------------------------
+
+
+async def _content(page: Page, request: http.Request) -> http.Response:
+    content: http.Response | Awaitable[http.Response] = page.answer(request)
+    return content if isinstance(content, http.Response) else await content
 
 
 def _path(request: http.Request) -> str:

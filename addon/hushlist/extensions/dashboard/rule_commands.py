@@ -13,7 +13,6 @@ from hushlist.core.policy.policy_file import Policy
 from hushlist.core.routes import ActionError
 from hushlist.core.url.host import is_address
 from hushlist.core.url.request import canonical_host
-from hushlist.extensions.dashboard.rule_edits import change_list, overrides_list, with_rule
 from hushlist.proxy.flow_request import request_of_flow
 from hushlist.proxy.runtime import Runtime
 
@@ -37,6 +36,8 @@ class RuleCommands:
         self._add(flows, Action.BLOCK)
 
     def _add(self, flows: Sequence[flow.Flow], action: Action) -> None:
+        from hushlist.extensions.dashboard.rule_edits import change_list, overrides_list, with_rule  # few ask for it
+
         hosts = dict.fromkeys(_host(candidate) for candidate in flows if isinstance(candidate, http.HTTPFlow))
 
         def edit(text: str) -> str:

@@ -101,7 +101,7 @@ def test_a_process_without_an_answer_is_an_error(
     assert error.files == {policy: fingerprint(policy)}
 
 
-@pytest.mark.parametrize("missing", ["core.lists.plain_lists", "core.compile.policy_compiler"])
+@pytest.mark.parametrize("missing", ["core.lists.plain_lists", "core.policy.policy_reader"])
 @pytest.mark.parametrize("is_as_loaded", [True, False])
 def test_a_module_that_is_not_there_is_no_mistake_of_the_policy(
     policy: Path, asking: Callable[[str], None], monkeypatch: pytest.MonkeyPatch, missing: str, is_as_loaded: bool
