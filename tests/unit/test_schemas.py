@@ -21,6 +21,7 @@ from hushlist.core.policy.keys import Key
 from hushlist.core.policy.policy_file import PolicyError
 from hushlist.core.policy.usable_keys import table_of
 from hushlist.tools.reference.written_keys import FILES, keys_of_file, page_with_tables, rows_of, schema_text
+from hushlist.tools.reference.written_keys import main as write
 from unit.rows import each_row
 
 SCHEMAS = {name: json.loads((RULES / f"{name}.schema.json").read_text(encoding="utf-8")) for name in FILES}
@@ -102,6 +103,16 @@ def test_the_tables_of_the_reference_are_what_is_written_from_the_table() -> Non
         marked += re.findall("^<!-- keys: (.*) -->$", text, re.MULTILINE)
     in_tables = {row.name for path in " ".join(marked).split() for rows in rows_of(path, table_of()) for row in rows}
     assert all_keys() - in_tables == set()
+
+
+def test_they_are_written_where_they_are_not_so(tmp_path: Path) -> None:
+    page = (RULES / "files.md").read_text(encoding="utf-8")
+    other = re.sub("(<!-- keys: .* -->\n\n.*\n.*\n).*\n", r"\1| `gone` | |\n", page, count=1)
+    (tmp_path / "files.md").write_text(other, encoding="utf-8")
+    write(tmp_path)
+    assert (tmp_path / "files.md").read_text(encoding="utf-8") == page
+    for name in FILES:
+        assert (tmp_path / f"{name}.schema.json").read_text() == (RULES / f"{name}.schema.json").read_text()
 
 
 def all_keys() -> set[str]:

@@ -144,6 +144,17 @@ def test_what_is_decided_goes_through_the_parts_that_are_not_idle(runtime: Runti
     assert CALLS[2:] == ["logged number 1"]
 
 
+def test_a_decision_has_no_reference_without_a_log_and_one_about_a_recording_is_for_no_part(runtime: Runtime) -> None:
+    use(runtime, NOTHING)
+    noted = list[LogRecord]()
+    runtime.parts.noted = (noted.append,)
+    judgement = runtime.judge(request_of(b"http://a.example/"), NOBODY)
+    assert judgement is not None
+    for is_live in (True, False):
+        assert runtime.record(judgement, "GET", is_live=is_live).reference is None
+    assert [record.reference for record in noted] == [""]
+
+
 def test_what_parts_say_is_told_once_where_it_belongs(runtime: Runtime) -> None:
     use(runtime)
     assert why_unready(runtime) == "the bank is closed"

@@ -308,7 +308,7 @@ def read_switch(node: YamlNode, key: str, keys: Sequence[str], report: ProblemRe
     return False
 
 
-def schema_of_switch_or(rows: tuple[Key, ...], name: str = "", **more: Any) -> Schema:
+def schema_of_switch_or(rows: tuple[Key, ...], name: str, **more: Any) -> Schema:
     return {**({"$name": name} if name else {}), "anyOf": [schema_of(switch), schema_of_rows(rows, **more)]}
 
 

@@ -272,8 +272,8 @@ _LISTED = re.compile(r"~?/(?>[^/\\]|\\.)++/(?=\||\Z)|[^|]++")
 def _listed(value: str) -> list[str]:
     r"""The names of an option; a regular expression may have "|".
 
-    >>> _listed(r"A.example|/^(b|c)\./|~d.example")
-    ['a.example', '/^(b|c)\\./', '~d.example']
+    >>> _listed(r"A.example|/^(b|\D)\./|~D.example")
+    ['a.example', '/^(b|\\D)\\./', '~d.example']
     """
     return [name if name.lstrip("~").startswith("/") else name.lower() for name in _LISTED.findall(value)]
 

@@ -133,7 +133,7 @@ class _Reader:
     def _setting(self, line: int, words: list[str]) -> None:
         if words[0] == "dbhome" and len(words) > 1:
             self._home = self._policy.path.parent / words[1]
-        elif words[:2] == ["safe-search", "on"]:
+        elif words == ["safe-search", "on"]:
             self._policy.everybody.settings["safe-search"] = "strict"
         elif words[0] not in ("logdir", "else"):
             self._report.tally(line, " ".join(words), f"a setting {shown(words[0])!r}")

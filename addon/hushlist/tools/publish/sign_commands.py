@@ -88,7 +88,7 @@ def _password(*, is_new: bool = False) -> bytes:
         if is_new and getpass("Once more: ").encode() != text:
             raise minisign.SignatureError("the two are not the same")
     else:
-        text = without_end(sys.stdin.buffer.readline(1 << 10))
+        text = without_end(sys.stdin.buffer.readline())
     if is_new and not text:
         raise minisign.SignatureError("the password is empty: give one, or --no-password")
     return text

@@ -128,7 +128,6 @@ class Chromium(Browser):
         options = ChromeOptions()
         options.binary_location = binary
         options.accept_insecure_certs = True
-        options.page_load_strategy = "normal"
         is_root = hasattr(os, "geteuid") and os.geteuid() == 0
         for argument in (
             *(["--no-sandbox"] if is_root else []),  # Chromium has none for root

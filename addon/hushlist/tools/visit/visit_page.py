@@ -94,7 +94,7 @@ def _word(page: PageResult) -> str:
     return "not visited" if page.failed else page.verdict.value
 
 
-def _figure(name: str, value: str, more: str, kind: str = "") -> str:
+def _figure(name: str, value: str, more: str, kind: str) -> str:
     return f'<div class="{kind}"><dt>{name}</dt><dd><strong>{value}</strong><span>{more}</span></dd></div>'
 
 

@@ -37,9 +37,10 @@ def test_a_new_pair_signs_and_verifies(run: Run) -> None:
 
 def test_a_pair_with_a_password_needs_it(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SecretKey.text, "__defaults__", (1 << 15, 1 << 20))
-    assert run("keypair", "new.key", stdin=b"secret\n")[0] == 0
-    assert run("sign", "--key", "new.key", "ads.txt", stdin=b"secret\r\n")[0] == 0
-    assert run("sign", "--key", "new.key", "ads.txt", stdin=b"Secret\n") == (
+    secret = b"secret" * 200
+    assert run("keypair", "new.key", stdin=secret + b"\n")[0] == 0
+    assert run("sign", "--key", "new.key", "ads.txt", stdin=secret + b"\r\n")[0] == 0
+    assert run("sign", "--key", "new.key", "ads.txt", stdin=secret[:1024] + b"\n") == (
         2,
         "",
         "new.key: key: the password is wrong\n",

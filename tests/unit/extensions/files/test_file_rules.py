@@ -98,7 +98,7 @@ def test_a_rule_holds_during_its_schedule(tmp_path: Path) -> None:
         ("[{types: []}]", "or a list of them"),
         ("[{types: [[a]]}]", "or a list of them"),
         ("[{endings: exe, action: pass}]", "expected one of block, warn, allow, tag"),
-        ("[{listed: true, action: warn}]", "expected block or tag"),
+        ("[{listed: true, action: warn}]", ": action: that is known at the end, when most of a file has passed"),
         ("[{endings: exe, during: noon}]", "noon"),
         ("[exe]", "expected a mapping with types, endings"),
     ],

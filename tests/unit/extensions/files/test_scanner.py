@@ -36,16 +36,17 @@ def test_clamd_is_asked(tmp_path: Path) -> None:
     assert found == {"fine": "", "short": "", "bad": f"{SIGNATURE}.UNOFFICIAL", "deep": f"{SIGNATURE}.UNOFFICIAL"}
 
 
-def scanned_by(answer: bytes, scheme: str, *, hangs: bool = False) -> tuple[str, float]:
-    """What is said of a file by a scanner that answers so, whatever it is asked, and ends; and after how long."""
+def scanned_by(answer: bytes, scheme: str, *, hangs: bool = False) -> tuple[str, float, bytes]:
+    """What is said of a file by a scanner that answers so, whatever it is asked; after how long; what it was sent."""
+    sent = bytearray()
 
     def serve() -> None:
         with suppress(OSError), listener.accept()[0] as connection:
             connection.sendall(answer)
             if not hangs:
                 connection.shutdown(socket.SHUT_WR)
-            while connection.recv(1 << 16):
-                pass
+            while piece := connection.recv(1 << 16):
+                sent.extend(piece)
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
         served = threading.Thread(target=serve)
@@ -58,7 +59,7 @@ def scanned_by(answer: bytes, scheme: str, *, hangs: bool = False) -> tuple[str,
         except ScanError as error:
             said = str(error)
         served.join()
-        return said, monotonic() - before
+        return said, monotonic() - before, bytes(sent)
 
 
 def sent_back(head: bytes = _HEADS[1], body: bytes = b"a" * 100, rest: bytes = b"", kind: bytes = b"res") -> bytes:
@@ -113,9 +114,14 @@ def sent_back(head: bytes = _HEADS[1], body: bytes = b"a" * 100, rest: bytes = b
     ],
 )
 def test_whatever_a_scanner_does_is_bounded(scheme: str, answer: bytes, hangs: bool, expected: str) -> None:
-    said, seconds = scanned_by(answer, scheme, hangs=hangs)
+    said, seconds, _ = scanned_by(answer, scheme, hangs=hangs)
     assert said.startswith(expected) if expected else said == ""
     assert seconds < 5
+
+
+def test_clamd_is_sent_a_file_in_pieces_and_an_empty_one_at_the_end() -> None:
+    said, _, sent = scanned_by(b"stream: OK\0", "clamd")
+    assert (said, sent) == ("", b"zINSTREAM\0" + bytes((0, 0, 0, 100)) + b"a" * 100 + bytes(4))
 
 
 def test_a_client_has_a_share_of_a_scanner() -> None:

@@ -6,16 +6,23 @@ import gzip
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mitmproxy import http
 
+from hushlist.core.url.request import request_of
+from hushlist.extensions.files.file_outcome import FileOutcome
 from hushlist.extensions.files.file_rules import FileFacts, judge_file
 from hushlist.extensions.files.held_upload import HeldUpload, UploadSettings
 from hushlist.extensions.files.multipart import MultipartError, MultipartReader, PartHead, boundary_of
+from hushlist.extensions.files.upload_inspector import UploadInspector
 from hushlist.extensions.files.upload_look import UploadLook, media_types_of
+from hushlist.proxy.runtime import Runtime
+from support.engines import engine_of, judgement_of
+from support.flows import flow_of
 from support.policies import read_whole
 from unit.rows import each_row
 
@@ -341,3 +348,17 @@ def test_a_look_that_fails_refuses_or_passes_as_the_policy_says(
         True,
     )
     assert (upload.failure is not None) is (not passes and 500 not in expected)
+
+
+def test_an_upload_that_cannot_be_looked_at_is_told_as_a_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    runtime, flow = Runtime(), flow_of("http://h.example/", "POST")
+    flow.request.content = PROGRAM
+    policy, _ = read_whole(tmp_path, "files: [{content: program, for: upload}]\nlayers: []\n")
+    judgement = judgement_of(engine_of("rules: []").decide(request_of("http://h.example/")))
+    monkeypatch.setattr(UploadLook, "take", lambda *_: {}["broken"])
+    uploads = UploadInspector(runtime, FileOutcome(runtime), cast(Any, None))
+    uploads.request(flow, judgement._replace(settings=policy.all_groups[-1].settings))
+    assert flow.response is not None
+    assert "the filter failed on a request, it is refused (on-failure: error)" in caplog.text

@@ -207,6 +207,7 @@ def test_a_mail_that_was_taken_is_sent_whatever_the_server_says_at_the_end() -> 
     with listening(server) as port:
         send(mail(port, "none"))
     assert b"jo asks for" in server.mail
+    assert server.commands[-1] == (False, b"quit")
 
 
 # -- commands ----------------------------------------------------------------------------------------------------------

@@ -383,6 +383,7 @@ def test_a_code_is_made_listed_without_itself_and_withdrawn(manager: Browser) ->
     assert len(made["code"]) == 14
     (code,) = manager.call("GET", "/codes")[1]["codes"]
     assert (code["id"], code["target"], code["minutes"]) == (made["id"], "blocked.example", 5)
+    assert code["until"] - time() == pytest.approx(86400, abs=600)
     texts = [json.dumps(manager.call("GET", path)[1]) for path in ("/codes", "/record")]
     assert not [text for text in texts if made["code"] in text]
     assert manager.call("DELETE", f"/codes/{made['id']}")[0] == 200

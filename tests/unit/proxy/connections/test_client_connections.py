@@ -10,11 +10,13 @@ from mitmproxy.options import Options
 from mitmproxy.proxy import events
 from mitmproxy.proxy.context import Context
 from mitmproxy.proxy.layer import Layer
+from mitmproxy.proxy.layers.http._http2 import Http2Server
 from mitmproxy.proxy.mode_specs import ProxyMode
 from mitmproxy.test import tflow
 
 from hushlist.proxy.connections import client_connections
 from hushlist.proxy.connections.client_connections import (
+    announce_end,
     end_connection,
     is_of_this_machine,
     refuse_forged,
@@ -109,3 +111,22 @@ def test_a_connection_is_ended_as_mitmproxy_ends_it(
         assert list(handler.layer.handle_event(events.DataReceived(client, b"x"))) == []
     end_connection(tflow.tclient_conn())  # of which mitmproxy does not know any more
     assert found == ended
+
+
+@pytest.mark.parametrize(("is_open", "latest", "is_told"), [(False, 9e9, True), (True, 9e9, False), (True, 0.0, True)])
+def test_a_client_over_http_2_is_told_once_that_its_connection_ends(
+    monkeypatch: pytest.MonkeyPatch, is_open: bool, latest: float, is_told: bool
+) -> None:
+    """Spec: RFC 9113, 6.8."""
+    options = SimpleNamespace(validate_inbound_headers=True)
+    context = Context(tflow.tclient_conn(), options)  # type: ignore[arg-type]
+    http2 = Http2Server(context)
+    monkeypatch.setattr(client_connections, "handler_of", lambda _: SimpleNamespace(layer=http2))
+    announce_end(context.client, latest)
+    if is_open:
+        monkeypatch.setattr(type(http2.h2_conn), "open_inbound_streams", 1)
+    end = b"\0\0\x08\x07\0\0\0\0\0\x7f\xff\xff\xff\0\0\0\0"
+    assert http2.h2_conn.data_to_send() == b""
+    for number, expected in ((1, is_told), (2, False)):
+        http2.h2_conn.ping(bytes(7) + bytes((number,)))
+        assert http2.h2_conn.data_to_send().endswith(end) is expected

@@ -23,6 +23,7 @@ from hushlist.extensions.unblock.unblock_handler import overrides_of
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.connections.relayed_connections import AT_ONCE
 from support.mitmproxied import ProxyConnections, mitmproxied
+from unit.proxy.connections.test_tunnels import hello_to
 
 
 class Proxied(ProxyConnections):
@@ -107,6 +108,17 @@ def test_what_the_policy_does_not_end_goes_on(proxied: Proxied, settings: dict[s
     groups = [{"name": "g", **own} for own in settings.pop("groups", [])]
     proxied.load("bad.example", groups=groups, **settings)
     assert proxied.ended(*clients) == [False, False]
+
+
+def test_what_is_passed_through_goes_on_for_as_long_as_the_policy_passes_it(proxied: Proxied) -> None:
+    proxied.load(**{"pass-through": {"hosts": ["bank.example"]}})
+    data = hello_to(("bank.example", 443), "bank.example")
+    data.context.client = proxied.client()
+    proxied.hushlist.tls_clienthello(data)
+    assert data.ignore_connection
+    for passed, is_ended in (("bank.example", False), ("other.example", True)):
+        proxied.load("blocked.example", **{"pass-through": {"hosts": [passed]}})
+        assert proxied.ended(data.context.client) == [is_ended]
 
 
 def test_what_an_unblock_has_let_go_on_ends_with_the_unblock(proxied: Proxied) -> None:

@@ -23,6 +23,7 @@ from mitmproxy.test import taddons, tflow
 
 from hushlist.core.decide.decision import Judgement
 from hushlist.core.decide.engine import Engine
+from hushlist.core.extension import REFUSED_CERTIFICATE
 from hushlist.core.policy.proxy_settings import FailureCause, OnFailure
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.connections import tunnels
@@ -812,8 +813,11 @@ def handshake(host: str, port: int = 8080) -> tls.TlsData:
 def test_a_host_is_added_for_a_client_that_trusts_the_proxy_and_refuses_twice(hushlist: Hushlist, policy: Path) -> None:
     pinned = policy.parent / "pinned.txt"
     before = pinned.read_text()
+    told = list[tuple[str, str, str]]()
+    hushlist.runtime.parts.happened = (lambda what, client, about: told.append((what, client.address, about)),)
     for _ in range(3):
         fail(hushlist, "app.example")
+    assert told == [(REFUSED_CERTIFICATE, "127.0.0.1", "app.example")] * 3
     hushlist.tls_established_client(handshake("good.example"))
     fail(hushlist, "once.example")
     for host in ("blocked.example", "blocked.bank.example", "path.example", "www.path.example", "x%y", "a b"):

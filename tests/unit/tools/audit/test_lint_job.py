@@ -16,6 +16,7 @@ from hushlist.extensions.adblock.filter_table import MOST_OF_KEY
 from hushlist.tools.audit.findings import Finding, FindingKind
 from hushlist.tools.audit.lint_job import Linted, lint
 from shared import SHARED
+from unit.rows import each_row
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 
@@ -115,6 +116,21 @@ def test_covered_rules_are_found_with_the_broader_rule_s_place(files: Files) -> 
         "l.yaml:1: covered: 192.0.2.7/32: 192.0.2.0/24 covers it (line 1)",
         "l.yaml:1: covered: 2001:db8::1/128: 2001:db8::/32 covers it (n.netset:1)",
     ]
+
+
+@each_row(
+    ("cover", "covered"),
+    [
+        ("||a.example/x", "||a.example/x/y"),
+        ("a.example^", "/a.example^x"),
+        ("/ads/*", "/ads/banner$script"),
+        ("|http", "|http*/|"),
+        ("|http:", "|http://a.example/x"),
+    ],
+)
+def test_a_filter_that_another_one_covers_is_found(files: Files, cover: str, covered: str) -> None:
+    found = linted(files({"ads.txt:adblock": f"[Adblock Plus]\n{cover}\n{covered}\n"}))[0]
+    assert [one for one in found if "covered" in one] == [f"ads.txt:3: covered: {covered}: {cover} covers it (line 2)"]
 
 
 def test_a_rule_of_another_category_action_or_end_covers_nothing(files: Files) -> None:

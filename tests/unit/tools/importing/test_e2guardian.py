@@ -200,6 +200,14 @@ def test_settings_that_include_themselves_end(tmp_path: Path) -> None:
     assert Written(read_e2guardian(configured(tmp_path, files)), tmp_path / "out")("x.example") == "block"
 
 
+@pytest.mark.parametrize(("deep", "action"), [(16, "block"), (17, "pass")])
+def test_settings_are_included_sixteen_deep(tmp_path: Path, deep: int, action: str) -> None:
+    files = {f"f{number}": f".Include<FOLDER/f{number + 1}>\n" for number in range(1, deep)}
+    files |= {f"f{deep}": "sitelist = 'name=banned,path=FOLDER/a'\n", "a": "x.example\n", "e2guardian.conf": ""}
+    path = configured(tmp_path, {**files, "e2guardianf1.conf": ".Include<FOLDER/f1>\n"})
+    assert Written(read_e2guardian(path), tmp_path / "out")("x.example") == action
+
+
 def test_what_is_included_again_and_again_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(imported_policy, "MOST_OCTETS", 10_000)
     include = ".Include<FOLDER/e2guardian.conf>\n"

@@ -38,6 +38,7 @@ ROWS = {
         (9, 3, r"^exact\.example$", 1, None),
         (10, 3, r"^x\.example$;querytype=A", 1, None),
         (11, 0, "kids-only.ads.example", 1, None),
+        (12, 3, r"^kid[0-9]*\.", 1, None),
     ],
     "adlist": [
         (1, 0, "https://lists.example/hosts;x", 1, "Steven"),
@@ -50,7 +51,7 @@ ROWS = {
     "adlist_by_group": [(1, 0), (1, 1), (2, 0), (3, 0), (4, 0), (4, 1), (5, 0)],
     "domainlist_by_group": [
         *((number, 0) for number in (1, 2, 3, 4, 5, 6, 9, 10)),
-        *((number, 1) for number in (4, 7, 11)),
+        *((number, 1) for number in (4, 7, 11, 12)),
         (8, 2),
     ],
     "client_by_group": [(1, 0), (2, 0), (2, 1), (3, 0), (4, 2)],
@@ -102,6 +103,8 @@ def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         # a network has the default group; one client in it, that of the kids besides; another, one that is disabled
         ("bad.example", "10.1.1.1", "block"),
         ("kids.example", "10.1.1.1", "pass"),
+        ("kid5.example", "10.1.1.1", "pass"),
+        ("kid5.example", "10.0.0.7", "block"),
         ("kids.example", "10.0.0.7", "block"),
         ("bad.example", "10.0.0.7", "block"),
         ("kids-only.ads.example", "10.0.0.7", "allow"),
