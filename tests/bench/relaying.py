@@ -46,8 +46,8 @@ PATHS = 5_000
 LARGE = servers.LARGEST >> 20
 #: new connections to each proxy, in each round
 NEW = 200
-#: connections by which a proxy that has just been started is warmed up, to other hosts
-WARMING = 20
+#: of them, in each turn of two proxies that run side by side
+SLICE = 20
 QUIET = {"ssl_insecure": "true", "flow_detail": 0, "termlog_verbosity": "error"}
 #: mitmproxy's own way to relay: the peer of the filter's
 IGNORE = {**QUIET, "ignore_hosts": "."}
@@ -134,20 +134,31 @@ def new_connections(bench: Workbench) -> list[Row]:
 
 
 def restarts(bench: Workbench) -> list[Row]:
-    """Processor time of the first TLS connection to each host after a start, of which the proxy knows or makes
-    certificates: each round has a start without what was kept, and one with it."""
+    """Processor time of the first TLS connection to each host after a start, with kept certificates and without.
+
+    Both proxies run side by side and are asked in turns; the one reads what a proxy before it has kept, the other none.
+    """
     theirs.need_programs("nginx")
     folder, policy = bench.folder / "tls", ours.compile_policy(_decrypting(bench))
     folder.mkdir(parents=True, exist_ok=True)
-    taken: tuple[list[float], list[float]] = [], []
+    figures = []
     with servers.nginx(folder / "nginx", certificate(folder)) as origin:
+        start = partial(servers.mitmdump, folder, origin, policy, QUIET)
         for _ in range(bench.sizes.rounds):
             ours.forget_certificates(policy)
-            for times in taken:
-                with servers.mitmdump(folder, origin, policy, QUIET) as server:
-                    _connect_anew(server, count(NEW), is_new=True, number=WARMING)
-                    times.append(_connect_anew(server, count(), is_new=True) / NEW)
-    made, kept = taken
+            with start() as before:
+                _connect_anew(before, count(), is_new=True)
+            with start() as keeping:
+                _connect_anew(keeping, count(NEW), is_new=True, number=SLICE)  # to warm up
+                ours.forget_certificates(policy)  # it has read them
+                with start() as making:
+                    _connect_anew(making, count(NEW), is_new=True, number=SLICE)
+                    runs = [
+                        partial(_connect_anew, server, count(), is_new=True, number=SLICE)
+                        for server in (keeping, making)
+                    ]
+                    figures.append([sum(slices) / NEW for slices in in_turns(NEW // SLICE, *runs)])
+    kept, made = zip(*figures, strict=True)
     measure = "the first TLS connection to a host after a restart"
     unit, peer = "ms of processor time", "certificates not kept"
     return [row(measure, unit, kept, scale=1e3, peer=peer, theirs=made, target=at_most_times(0.95))]
