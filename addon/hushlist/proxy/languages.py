@@ -50,7 +50,7 @@ def load_texts(package: str, folder: str) -> Mapping[str, Texts]:
 
 
 #: those of the block page, read once, so that a missing file fails at the start and not at a page
-TEXTS = load_texts("hushlist.proxy", "page")
+TEXTS: Mapping[str, Texts] = dict(load_texts("hushlist.proxy", "page"))
 
 
 @cache
