@@ -51,6 +51,8 @@ PACKAGE = "addon/hushlist"
 _TESTS = ("tests/unit", "tests/conformance", PACKAGE)
 #: tests of the source's looks, which would see a change that no caller sees
 _OF_THE_SOURCE = ("tests/unit/test_addon_readme.py", "tests/unit/test_imports.py")
+#: modules whose tests see what the doors of extensions say, without a call to them
+_OF_DOORS = ("hushlist.core.extension", "hushlist.core.lists.list_formats", "hushlist.core.policy.keys")
 _EQUIVALENT = Path(__file__).with_name("equivalent.txt")
 _CACHE = ROOT / ".mutation_cache"
 _PYTEST = ["-q", "-n0", "-p", "no:cacheprovider", "--no-header", "--timeout=0", "-m", "not thorough"]
@@ -371,8 +373,7 @@ def _stages(mutant: Mutant, tests: Mapping[str, list[KnownTest]]) -> list[list[K
     path = PurePosixPath(mutant.path)
     changed = range(mutant.lines[0], mutant.lines[1] + 1)
     module = ".".join(("hushlist", *path.with_suffix("").parts))
-    # what a room's door says, tests of what is in the room can see, and those of the extensions as a table
-    names = (module.removesuffix(".__init__"), "hushlist.core.extension") if path.name == "__init__.py" else (module,)
+    names = (module.removesuffix(".__init__"), *_OF_DOORS) if path.name == "__init__.py" else (module,)
     of_module, of_room, others = [], [], []
     for file, found in tests.items():
         calling = [test for test in found if any(at == mutant.path and line in changed for at, line in test.calls)]

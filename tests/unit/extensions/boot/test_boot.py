@@ -260,3 +260,31 @@ def test_beside_the_shipped_policy_stands_what_administrators_wrote(tmp_path: Pa
     places = places_of(shipped_policy(), tmp_path / "none")
     names = {str(each.name) for each in belongings_of(policy_at(places.policy), places) if each.area == "policy"}
     assert {"policy.yaml", "overrides.yaml"} <= names
+
+
+@each_row(
+    ("words", "of_system", "code", "out", "err"),
+    [
+        (["--dry-run"], "Linux", 0, "systemctl daemon-reload\n", "--purge removes them"),
+        (["--dry-run", "--purge"], "Linux", 0, "systemctl daemon-reload\n", ""),
+        ([], "Linux", 2, "", "a service needs root: put sudo before it"),
+        (["--dry-run"], "Darwin", 2, "", "remove the task or agent that you have made"),
+    ],
+)
+def test_a_service_is_removed_by_root_alone_and_what_devices_trust_stays(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: list[str],
+    of_system: str,
+    code: int,
+    out: str,
+    err: str,
+) -> None:
+    monkeypatch.setattr(service_command, "system", lambda: of_system)
+    monkeypatch.setattr(service_command, "is_root", lambda: False)
+    capsys.readouterr()
+    assert cli.main(["service", "remove", *words]) == code
+    said = capsys.readouterr()
+    assert said.out.endswith(out)
+    assert err in said.err
+    assert err or not said.err

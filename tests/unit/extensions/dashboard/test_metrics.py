@@ -111,6 +111,7 @@ def test_all_figures_can_be_read_and_count_what_was_decided(runtime: Runtime) ->
     note(runtime, "http://games.example/secret", 1000)
     note(runtime, "http://games.example/secret?b", 1001)
     note(runtime, "http://fine.example/", 10**9)
+    runtime.failure_policy.lets_pass(KeyError(), "request")
     text = metrics(runtime)
     samples = list(read(text))
     assert {one.name.removeprefix("hushlist_"): " ".join(one.labels) for one in samples} == LABELS
@@ -124,9 +125,10 @@ def test_all_figures_can_be_read_and_count_what_was_decided(runtime: Runtime) ->
     assert of_list.labels["file"].endswith('odd "folder"/games.yaml')
     assert values["hushlist_rules", "lists"] == 4
     assert values["hushlist_list_held_back", of_list.labels["file"]] == 0
-    assert values["hushlist_readings_total", "used"] == 1
     assert values["hushlist_last_reading_used",] == 1
     assert values["hushlist_mode", "block"] == 1
+    assert [values["hushlist_failures_total", result] for result in ("refused", "passed")] == [1, 0]
+    assert [values["hushlist_readings_total", result] for result in ("used", "refused")] == [1, 0]
 
 
 def test_where_nothing_was_decided_nothing_is_summed_up(runtime: Runtime) -> None:

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mitmproxy import http
 
+from hushlist.core.decide.decision import Judgement
 from hushlist.core.url.request import request_of
 from hushlist.extensions.files.file_outcome import FileOutcome
 from hushlist.extensions.files.file_rules import FileFacts, judge_file
@@ -350,15 +351,58 @@ def test_a_look_that_fails_refuses_or_passes_as_the_policy_says(
     assert (upload.failure is not None) is (not passes and 500 not in expected)
 
 
+@each_row(
+    ("rules", "content_type", "body", "status"),
+    [
+        ("[{content: program, for: upload}]", "application/octet-stream", PROGRAM, 403),
+        ("[{content: program, for: upload}]", "application/octet-stream", b"text", None),
+        ("[{content: program, for: download}]", "application/octet-stream", PROGRAM, None),
+        ("[{content: program, for: upload}]", FORM, form(part(b"text"), part(PROGRAM)), 403),
+        ("[{content: program, for: upload}]", FORM, form(part(b"text")), None),
+        ("[{content: program, for: upload, action: tag}]", FORM, form(part(PROGRAM)), None),
+        ("[{endings: exe, for: upload}]", FORM, form(part(b"a", 'form-data; name="a"; filename="b.exe"')), 403),
+        ("[{endings: exe, for: upload}]", FORM, form(part(b"a", 'form-data; name="a"; filename="b.txt"')), None),
+        ("[{types: image/*, for: upload}]", "image/png", b"text", 403),
+        ("[{larger-than: 1k, for: upload}]", "application/octet-stream", bytes(1025), 403),
+        ("[{larger-than: 1k, for: upload}]", "application/octet-stream", bytes(1024), None),
+        ("[{endings: exe, for: upload}]", "application/octet-stream", b"", None),
+    ],
+)
+def test_an_upload_that_has_come_is_refused_or_goes_on(
+    tmp_path: Path, rules: str, content_type: str, body: bytes, status: int | None
+) -> None:
+    flow = flow_of("http://h.example/", "POST", Content_Type=content_type)
+    flow.request.content = body
+    uploads, judgement = inspector_of(tmp_path, rules)
+    uploads.request(flow, judgement)
+    assert (flow.response and flow.response.status_code) == status
+
+
+def inspector_of(folder: Path, rules: str) -> tuple[UploadInspector, Judgement]:
+    policy, errors = read_whole(folder, f"files: {rules}\nlayers: []\n")
+    assert errors == []
+    judgement = judgement_of(engine_of("rules: []").decide(request_of("http://h.example/")))
+    runtime = Runtime()
+    return (
+        UploadInspector(runtime, FileOutcome(runtime), cast(Any, None)),
+        judgement._replace(settings=policy.all_groups[-1].settings),
+    )
+
+
+@each_row("hold", ["65m", "big", "-1"])
+def test_a_form_is_held_up_to_a_bound(tmp_path: Path, hold: str) -> None:
+    assert read_whole(tmp_path, "uploads: {hold: 64m}\nlayers: []\n")[1] == []
+    (error,) = read_whole(tmp_path, f"uploads: {{hold: {hold}}}\nlayers: []\n")[1]
+    assert error.endswith("expected a size such as 8m, at most 64m")
+
+
 def test_an_upload_that_cannot_be_looked_at_is_told_as_a_request(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    runtime, flow = Runtime(), flow_of("http://h.example/", "POST")
+    flow = flow_of("http://h.example/", "POST")
     flow.request.content = PROGRAM
-    policy, _ = read_whole(tmp_path, "files: [{content: program, for: upload}]\nlayers: []\n")
-    judgement = judgement_of(engine_of("rules: []").decide(request_of("http://h.example/")))
     monkeypatch.setattr(UploadLook, "take", lambda *_: {}["broken"])
-    uploads = UploadInspector(runtime, FileOutcome(runtime), cast(Any, None))
-    uploads.request(flow, judgement._replace(settings=policy.all_groups[-1].settings))
+    uploads, judgement = inspector_of(tmp_path, "[{content: program, for: upload}]")
+    uploads.request(flow, judgement)
     assert flow.response is not None
     assert "the filter failed on a request, it is refused (on-failure: error)" in caplog.text

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from time import monotonic
 
 import pytest
 from hypothesis import given
@@ -291,6 +292,22 @@ def test_the_thread_writes_once_in_a_while(made: Made, monkeypatch: pytest.Monke
     while not used(other):
         other.exchange()
     assert used(other) == 1
+
+
+@IN_FILE
+def test_the_thread_tries_a_file_that_cannot_be_used_once_in_a_while(
+    made: Made, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(use_minutes, "LOOKING", 0.01)
+    file.write_bytes(b"x" * 4096)
+    minutes, tries = made(), list[None]()
+    exchange = minutes.exchange
+    monkeypatch.setattr(minutes, "exchange", lambda: (tries.append(None), exchange()))
+    looks = list[float]()
+    monkeypatch.setattr(use_minutes, "monotonic", lambda: looks.append(monotonic()) or looks[-1])
+    minutes.start()
+    wait_until(lambda: len(looks) >= 9)
+    assert len(tries) <= 2
 
 
 @pytest.mark.parametrize("is_first", [True, False])

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from hushlist.core.url.request import request_of
+from hushlist.extensions.tenants.tenant_headers import TenantHeaders
 from hushlist.extensions.tenants.tenants import SERVICES, TenantRule, why_decrypt
+from hushlist.proxy.flow_request import SelfConnections
+from hushlist.proxy.runtime import Runtime
+from support.engines import engine_of, judgement_of
+from support.flows import flow_of
 from support.policies import read_whole
 from unit.rows import each_row
 
@@ -76,3 +84,19 @@ def test_a_service_is_decrypted(tmp_path: Path) -> None:
 
 def test_each_service_has_hosts_and_fields() -> None:
     assert all(service.hosts and (service.allow or service.fixed) for service in SERVICES.values())
+
+
+@pytest.mark.parametrize(
+    ("mode", "host", "is_told"),
+    [("block", "app.slack.com", True), ("block", "slack.example", False), ("tag", "app.slack.com", False)],
+)
+def test_a_service_is_told_on_each_request_that_passes(tmp_path: Path, mode: str, host: str, is_told: bool) -> None:
+    text = f"tenants: [{{service: slack, allow: [T1], directory: T2}}]\nmode: {mode}\nlayers: []\n"
+    policy, _ = read_whole(tmp_path, text)
+    flow = flow_of(f"https://{host}/", X_Slack_Allowed_Workspaces_Requester="mine")
+    judgement = judgement_of(engine_of("rules: []").decide(request_of(f"https://{host}/")))
+    judgement = judgement._replace(settings=policy.all_groups[-1].settings)
+    TenantHeaders(Runtime(), SelfConnections()).passed(flow, flow.client_conn, judgement)
+    told = {name.lower(): value for name, value in flow.request.headers.items() if name.lower().startswith("x-slack")}
+    requester = "x-slack-allowed-workspaces-requester"
+    assert told == ({requester: "T2", "x-slack-allowed-workspaces": "T1"} if is_told else {requester: "mine"})

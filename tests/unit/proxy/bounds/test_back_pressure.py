@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aioquic.quic.configuration import QuicConfiguration
 from h2.config import H2Configuration
 from h2.connection import H2Connection
 from h2.events import DataReceived, StreamEnded
@@ -19,7 +20,7 @@ from mitmproxy.test import tflow
 from hushlist.proxy.bounds import back_pressure
 from hushlist.proxy.bounds.back_pressure import FEW, MUCH, Course
 from hushlist.proxy.bounds.bounded_input import bound_input
-from hushlist.proxy.bounds.flow_windows import CLIENT_WINDOW, QUIC_WINDOW, SHARE, FlowingH2
+from hushlist.proxy.bounds.flow_windows import CLIENT_WINDOW, QUIC_WINDOW, SHARE, FlowingH2, FlowingQuic
 from unit.proxy.bounds.test_bounded_quic import connected
 from unit.proxy.bounds.test_flowing_bodies import Exchange
 
@@ -51,6 +52,26 @@ def test_a_course_has_room_until_much_waits_and_again_when_few_do(course: Course
         assert course.has_room
 
     asyncio.run(wait())
+
+
+def test_courses_that_wait_look_again_whenever_something_comes() -> None:
+    looks = list[str]()
+
+    class Waiting:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def look(self) -> None:
+            looks.append(self.name)
+
+    client, server, _ = h2_pair(1)
+    server.stalled.add(Waiting("h2"))  # type: ignore[arg-type]
+    client.ping(bytes(8))
+    server.receive_data(client.data_to_send())
+    quic = FlowingQuic(configuration=QuicConfiguration())
+    quic.stalled.add(Waiting("h3"))  # type: ignore[arg-type]
+    quic.receive_datagram(b"", ("192.0.2.1", 443), 0.0)
+    assert looks == ["h2", "h3"]
 
 
 def test_who_waits_for_a_body_that_is_over_waits_no_longer(course: Course) -> None:

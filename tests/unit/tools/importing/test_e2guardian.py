@@ -42,6 +42,8 @@ searchlist = 'name=override,path=__LISTDIR__/bannedsearchoveridelist'
 mimelist = 'name=bannedmime,path=__LISTDIR__/empty'
 sitelist = 'name=nolog,path=__LISTDIR__/exceptionsitelist'
 sitelist = 'name=localbanned,path=__LISTDIR__/localbannedsitelist'
+searchlist = 'name=localbanned,path=__LISTDIR__/localbannedsearchlist'
+urllist = 'name=localgrey,path=__LISTDIR__/localgreyurllist'
 """,
     "one.story": ".Include<FOLDER/common.story>\nfunction(checkblanketblock)\nif(siteisip,,505) return setblock\n",
     "common.story": "function(checkrequest)\nif(true) returnif hook\n",
@@ -57,6 +59,8 @@ sitelist = 'name=localbanned,path=__LISTDIR__/localbannedsitelist'
     "lists/one/weightedphraselist": "<x><50>\n",
     "lists/one/bannedsearchlist": "# words\ngirl+naughty\n",
     "lists/one/bannedsearchoveridelist": "girl+naughty+nurse\n",
+    "lists/one/localbannedsearchlist": "rude+word\n",
+    "lists/one/localgreyurllist": "bad.example/fine\n",
     "lists/one/empty": "# nothing\n",
     "e2guardianf2.conf": """\
 groupname = 'Staff'
@@ -95,6 +99,8 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
         ("theirs.example", "", None, "2026-11-23T12:00", "block"),
         ("bing.com/search?q=Naughty+x+girl", "", None, "2026-11-23T12:00", "block"),
         ("bing.com/search?q=naughty+girl+nurse", "", None, "2026-11-23T12:00", "pass"),
+        ("bing.com/search?q=rude+word", "", None, "2026-11-23T12:00", "block"),
+        ("bad.example/fine", "", None, "2026-11-23T12:00", "allow"),
         ("site.example/bad", "", None, "2026-11-23T12:00", "block"),
         ("site.example/bad/grey", "", None, "2026-11-23T12:00", "allow"),
         ("192.0.2.7", "", None, "2026-11-23T12:00", "block"),

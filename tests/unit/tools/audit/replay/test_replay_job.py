@@ -98,6 +98,7 @@ def test_progress_goes_from_nothing_to_all(engine: Engine, sources: list[str], s
     told = [(int(what.removesuffix(" requests")), done, total) for what, done, total in steps]
     assert told == sorted(told)
     total = sum(Path(name).stat().st_size for name in sources[:-1])
+    assert told[0] == (0, 0, total)
     # What is broken counts as read, too.
     assert told[-1] == (tally.records + 2, total, total)
 
