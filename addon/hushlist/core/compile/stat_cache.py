@@ -8,7 +8,8 @@ file of which ``stat`` tells the same was not written to, unless that was within
 by a mapping soon after another write: with files that changed just now, nothing is recorded. After a day, the lists are
 read and the index is verified again.
 
-The record has the nodes of the policy file, too, by the digest of its octets: PyYAML takes an eighth of a start.
+The record has the nodes of the policy file, too, by the digest of its octets: PyYAML takes an eighth of a start. It
+begins with a digest of itself, since what a disk damages there would be another policy.
 
 What git calls its stat cache is the same; files that changed just now are "racily clean" there.
 """
@@ -51,6 +52,8 @@ _VALID = 86400.0
 #: packages that change canonical hosts, the reading of lists, or warnings
 _PACKAGES = ("idna", "yaml", "publicsuffixlist")
 
+#: octets of the digest before it
+_DIGEST = 64
 #: octets of a record; of one with thousands of lists, it is not read
 _LONGEST = 1 << 20
 #: octets of a policy whose document is in its record
@@ -123,7 +126,7 @@ def _recorded(path: Path) -> tuple[Policy, Index] | None:
         record = cache.record(path)
         if not 0 <= time.time() - record.stat().st_mtime < _VALID:
             return None
-        key, held, documents, *recorded = json.loads(read_regular(record, _LONGEST))
+        key, held, documents, *recorded = json.loads(_undamaged(read_regular(record, _LONGEST)))
         nodes = {digest: YamlNode.of_plain(plain) for digest, plain in documents.items()}
         policy, state = _state_at(path, nodes)
         if policy is None or state is None:
@@ -148,7 +151,20 @@ def _record(path: Path, state: str | None, compiled: Compiled) -> None:
         held = {str(list_path): why for list_path, why in compiled.policy.held.items()}
         seen = _with_pointers(state, compiled.policy.pointers)
         documents = _documents_of(path)
-        cache.write_record(path, json.dumps((file.stem, held, documents, seen, *_stat(file)[1:])).encode())
+        octets = json.dumps((file.stem, held, documents, seen, *_stat(file)[1:])).encode()
+        cache.write_record(path, _digest(octets) + octets)
+
+
+def _digest(octets: bytes) -> bytes:
+    return hashlib.sha256(octets).hexdigest().encode()
+
+
+def _undamaged(record: bytes) -> bytes:
+    """What a record says; ``ValueError`` if it is not as it was written."""
+    digest, octets = record[:_DIGEST], record[_DIGEST:]
+    if digest != _digest(octets):
+        raise ValueError("it is damaged")
+    return octets
 
 
 def _documents_of(path: Path) -> dict[str, list[object]]:

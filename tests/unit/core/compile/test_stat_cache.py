@@ -7,6 +7,7 @@ import mmap
 import os
 import time
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -139,12 +140,25 @@ def _no_record(cache: IndexCache, index: Path) -> None:
         record.write_text("[1")
 
 
+def _damaged_record(cache: IndexCache, index: Path) -> None:
+    """One letter of what it has of the policy file, as a disk may have it changed."""
+    for record in cache.folder.glob("*.stat"):
+        record.write_text(record.read_text().replace('"a.domains"', '"a.domainz"'))
+
+
+def _deep_record(cache: IndexCache, index: Path) -> None:
+    for record in cache.folder.glob("*.stat"):
+        record.write_text("[" * 100_000)
+
+
 def _old_record(cache: IndexCache, index: Path) -> None:
     for record in cache.folder.glob("*.stat"):
         os.utime(record, (time.time() - 90_000,) * 2)
 
 
-@pytest.mark.parametrize("change", [_shorter, _corrupted, _gone, _no_record, _old_record])
+@pytest.mark.parametrize(
+    "change", [_shorter, _corrupted, _gone, _no_record, _damaged_record, _deep_record, _old_record]
+)
 def test_an_index_or_a_record_that_is_not_as_it_was_is_not_used(
     policy: Path, compiled: list[object], cache: IndexCache, change: Callable[[IndexCache, Path], None]
 ) -> None:
@@ -214,6 +228,15 @@ def test_a_policy_file_that_is_recorded_is_not_parsed_again(policy: Path, parsed
     assert parsed == [policy.read_bytes()]
 
 
+def test_what_a_disk_changed_in_a_record_is_no_policy(policy: Path, cache: IndexCache) -> None:
+    policy.write_text(policy.read_text() + "default: block\n")
+    first, _ = load_policy(policy)
+    (record,) = cache.folder.glob("*.stat")
+    assert '"block"' in record.read_text()
+    record.write_text(record.read_text().replace('"block"', '"pass"'))
+    assert load_policy(policy)[0] == first
+
+
 def test_a_long_policy_file_is_parsed_each_time(policy: Path, parsed: list[bytes], compiled: list[object]) -> None:
     policy.write_text(policy.read_text() + "# a long remark\n" * 5000)
     for _ in range(2):
@@ -227,14 +250,15 @@ def test_nodes_of_other_code_do_not_count(policy: Path, compiled: list[object], 
     """A record whose state is of another version of this code says nothing of what the policy is."""
     load_policy(policy)
     (record,) = cache.folder.glob("*.stat")
-    key, held, documents, state, *stat = json.loads(record.read_text())
+    key, held, documents, state, *stat = json.loads(record.read_bytes()[64:])
     (digest,) = documents
     others = {digest: [1, {"layers": [1, []], "unparsable": [1, "pass"]}]}
     for changed, expected in ((others, 2), ({digest: [1]}, 3), ([], 4)):
-        record.write_text(json.dumps((key, held, changed, state + " ", *stat)))
+        octets = json.dumps((key, held, changed, state + " ", *stat)).encode()
+        record.write_bytes(sha256(octets).hexdigest().encode() + octets)
         assert load_policy(policy)[0].unparsable is Action.BLOCK
         assert len(compiled) == expected
-        assert json.loads(record.read_text())[2] == documents
+        assert json.loads(record.read_bytes()[64:])[2] == documents
 
 
 def test_records_are_private_and_tidied_up(policy: Path, cache: IndexCache) -> None:
