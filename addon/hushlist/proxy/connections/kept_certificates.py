@@ -5,8 +5,10 @@ restart. What it is to make here is found by all that goes into it: the names, t
 told, the authority, and the day, since all that are made on one day have the same dates (``service/upkeep.py``).
 
 The names of hosts are what people have visited, so the file has none. A certificate has a place that is a hash of its
-names, and is sealed with a key that is another one; both are made with a secret of the authority's private key. Who has
-the file learns how many there are. Who has that key, too, can try names one by one, and could read all traffic anyway.
+names, and is sealed with a key that is another one; both are made with a secret of the authority's private key. Its
+length is rounded up, since each host and what its origin has besides make another one. Who has the file learns how many
+there are, and about in which order they came. Who has that key, too, can try names one by one, and could read all
+traffic anyway.
 A certificate that was not sealed by this authority on this day, for these names, cannot be opened, and is made anew.
 
 Spec: RFC 5869 (HKDF); RFC 5116, 5.2 (AES-GCM, a nonce of 96 bits)
@@ -18,7 +20,7 @@ import hashlib
 import hmac
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -40,8 +42,10 @@ logger = logger_of(__name__)
 #: certificates that are kept, the last ones; octets of one that are worth it, since an origin says what names it has;
 #: octets of all
 MOST, LONGEST, MOST_OCTETS = 1024, 8192, 1 << 21
-_PURPOSE = b"hushlist: certificates that are kept, 1"
+_PURPOSE = b"hushlist: certificates that are kept, 2"
 _NONCE, _PLACE, _MARK, _LENGTH = 12, 16, 32, 2
+#: what ends a certificate, and the octets of which each takes a multiple then
+_END, _STEP = b"\x80", 1024
 #: a place, a length, and what is sealed
 _LONGEST_FILE = _MARK + MOST_OCTETS + MOST * (_PLACE + _LENGTH)
 
@@ -72,12 +76,14 @@ class Seal:
 
     def close(self, names: bytes, certificate: bytes) -> bytes:
         """A certificate, sealed."""
-        nonce = os.urandom(_NONCE)
-        return nonce + AESGCM(self._hash(b"key" + names)).encrypt(nonce, certificate, None)
+        nonce, ended = os.urandom(_NONCE), certificate + _END
+        rounded = ended + bytes(-len(ended) % _STEP)
+        return nonce + AESGCM(self._hash(b"key" + names)).encrypt(nonce, rounded, None)
 
     def open(self, names: bytes, sealed: bytes) -> bytes:
         """The certificate that is sealed for some names; ``InvalidTag`` if it is not."""
-        return AESGCM(self._hash(b"key" + names)).decrypt(sealed[:_NONCE], sealed[_NONCE:], None)
+        rounded = AESGCM(self._hash(b"key" + names)).decrypt(sealed[:_NONCE], sealed[_NONCE:], None)
+        return rounded.rstrip(b"\0").removesuffix(_END)
 
     def _hash(self, octets: bytes) -> bytes:
         return hmac.digest(self.secret, octets, "sha256")
@@ -123,6 +129,8 @@ class KeptCertificates:
         self._seal = Seal(b"")
         self._sealed = dict[bytes, bytes]()
         self._octets = 0
+        #: the places of those that were made since the last exchange
+        self._fresh = set[bytes]()
         #: why the file could not be used the last time
         self._last_fault = ""
 
@@ -144,6 +152,7 @@ class KeptCertificates:
         with self._lock:
             self._forget(place)
             self._keep(place, sealed)
+            self._fresh |= {place} & self._sealed.keys()
         return made
 
     def use(self, key: Any, authority: x509.Certificate) -> None:
@@ -153,7 +162,7 @@ class KeptCertificates:
             seal = Seal.of(*made_of)  # mitmproxy may have read the same key again
             with self._lock:
                 if self._seal != seal:
-                    self._sealed, self._octets = {}, 0
+                    self._sealed, self._octets, self._fresh = {}, 0, set()
                 self._made_of, self._seal = made_of, seal
 
     def exchange(self, path: Path) -> None:
@@ -163,20 +172,23 @@ class KeptCertificates:
         """
         if self._made_of is None:
             return
-        fault, there = "", b""
+        fault, is_there, places = "", False, None
         try:
             there = read_regular(path, _LONGEST_FILE)
-            if not self._take(there):
+            is_there, places = bool(there), self._take(there)
+            if places is None:
                 text = "hushlist: the certificates in %s are of another day or authority: they are made anew"
                 logger.info(text, path)
         except FileNotFoundError:
             pass
         except (OSError, ValueError) as error:
-            fault = reason_of(error)
+            fault, is_there = reason_of(error), True
         try:
             with self._lock:
                 octets = octets_of_file(self._seal.mark, self._sealed.items())
-                is_new = octets != there and (bool(there) or bool(self._sealed))
+                is_other = places is None and (is_there or bool(self._sealed))
+                is_new = is_other or bool(self._fresh or self._sealed.keys() - (places or ()))
+                self._fresh = set()
             if is_new:
                 make_private(path.parent)
                 replace_file(path, octets, is_private=True)
@@ -186,16 +198,23 @@ class KeptCertificates:
             logger.warning("hushlist: certificates are kept in %s: %s; they are made anew", path, fault)
         self._last_fault = fault
 
-    def _take(self, octets: bytes) -> bool:
-        """Keep what is in a file, too, as older than what was made since; whether it is of this authority and day."""
+    def _take(self, octets: bytes) -> Set[bytes] | None:
+        """Keep what is in a file, too, as older than what was made since the last exchange, and newer than all else.
+
+        So proxies that have made the same, or more than is kept, agree on what is in the file. Returns the places in
+        it; ``None`` if it is of another authority or day.
+        """
         mark, there = parse_file(octets)
         with self._lock:
             if mark != self._seal.mark:
-                return False
-            made, self._sealed, self._octets = self._sealed, {}, 0
-            for place, sealed in {**there, **made}.items():
+                return None
+            old, fresh = dict[bytes, bytes](), dict[bytes, bytes]()
+            for place, sealed in self._sealed.items():
+                (fresh if place in self._fresh else old)[place] = sealed
+            self._sealed, self._octets = {}, 0
+            for place, sealed in {**old, **there, **fresh}.items():
                 self._keep(place, sealed)
-        return True
+        return there.keys()
 
     def _keep(self, place: bytes, sealed: bytes) -> None:
         """Keep a certificate as the newest, within the bounds."""
@@ -208,6 +227,7 @@ class KeptCertificates:
 
     def _forget(self, place: bytes) -> None:
         self._octets -= len(self._sealed.pop(place, b""))
+        self._fresh.discard(place)
 
 
 #: those of this process

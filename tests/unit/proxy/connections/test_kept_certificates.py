@@ -250,6 +250,43 @@ def test_workers_share_what_they_make(store: CertStore, file: Path) -> None:
     assert file.stat().st_ino == before.st_ino  # nothing is written where nothing is new
 
 
+def test_workers_that_have_made_the_same_write_it_once_and_then_rest(store: CertStore, file: Path) -> None:
+    workers = [start(store, file), start(store, file)]
+    for kept in workers:
+        certificate(kept, store)
+    written = [file_number(file), *(file_number(file, kept) for kept in (*workers, *workers, *workers))]
+    assert len({*written}) == 3  # of neither, of one, of both
+    assert len({*written[2:]}) == 1
+    assert certificate(workers[0], store) == certificate(workers[1], store)
+
+
+def test_workers_that_have_more_than_is_kept_rest_too(
+    store: CertStore, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept_certificates, "MOST", 2)
+    workers = [start(store, file), start(store, file)]
+    for number, kept in enumerate(workers * 2):
+        certificate(kept, store, host=f"h{number}.example")
+    for kept in workers:
+        kept.exchange(file)
+    before = file_number(file)
+    assert {file_number(file, kept) for kept in workers * 2} == {before}
+
+
+def file_number(file: Path, kept: KeptCertificates | None = None) -> int:
+    """What differs once somebody has written the file: here, a worker may."""
+    if kept is not None:
+        kept.exchange(file)
+    return file.stat().st_mtime_ns if file.exists() else 0
+
+
+def test_no_length_tells_a_host(store: CertStore, file: Path) -> None:
+    kept = start(store, file)
+    for host in ("a.example", f"{'a' * 50}.example"):
+        certificate(kept, store, host=host)
+    assert len({len(sealed) for sealed in kept._sealed.values()}) == 1
+
+
 def test_a_folder_that_cannot_be_written_is_told_once(
     store: CertStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
