@@ -23,6 +23,7 @@ import hashlib
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -32,7 +33,7 @@ import traceback
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
@@ -53,6 +54,8 @@ _TESTS = ("tests/unit", "tests/conformance", PACKAGE)
 _OF_THE_SOURCE = ("tests/unit/test_addon_readme.py", "tests/unit/test_imports.py")
 #: modules whose tests see what the doors of extensions say, without a call to them
 _OF_DOORS = ("hushlist.core.extension", "hushlist.core.lists.list_formats", "hushlist.core.policy.keys")
+#: of a constant of a module that so many others import at most, their tests are run, too
+_FEW_IMPORTERS = 5
 _EQUIVALENT = Path(__file__).with_name("equivalent.txt")
 _CACHE = ROOT / ".mutation_cache"
 _PYTEST = ["-q", "-n0", "-p", "no:cacheprovider", "--no-header", "--timeout=0", "-m", "not thorough"]
@@ -373,7 +376,10 @@ def _stages(mutant: Mutant, tests: Mapping[str, list[KnownTest]]) -> list[list[K
     path = PurePosixPath(mutant.path)
     changed = range(mutant.lines[0], mutant.lines[1] + 1)
     module = ".".join(("hushlist", *path.with_suffix("").parts))
-    names = (module.removesuffix(".__init__"), *_OF_DOORS) if path.name == "__init__.py" else (module,)
+    if path.name == "__init__.py":
+        names = {module.removesuffix(".__init__"), *_OF_DOORS}
+    else:
+        names = {module, *_importers(module)} if mutant.lines[0] == 1 else {module}
     of_module, of_room, others = [], [], []
     for file, found in tests.items():
         calling = [test for test in found if any(at == mutant.path and line in changed for at, line in test.calls)]
@@ -387,6 +393,18 @@ def _stages(mutant: Mutant, tests: Mapping[str, list[KnownTest]]) -> list[list[K
         else:
             others += calling
     return [stage for stage in (of_module, of_room, others) if stage] or [[]]
+
+
+@cache
+def _importers(module: str) -> list[str]:
+    """The modules of the package that import this one, if they are few: their tests may go by its constants."""
+    folder, _, name = module.rpartition(".")
+    inside = rf"(?:\([^)]*\b{name}\b|[^(\n]*\b{name}\b)"
+    says_so = re.compile(rf"^from (?:{re.escape(module)} import|{re.escape(folder)} import {inside})", re.MULTILINE)
+    files = [file for file in (ROOT / PACKAGE).rglob("*.py") if says_so.search(file.read_text(encoding="utf-8"))]
+    if len(files) > _FEW_IMPORTERS:
+        return []
+    return [".".join(file.relative_to(ROOT / "addon").with_suffix("").parts) for file in files]
 
 
 if __name__ == "__main__":

@@ -121,7 +121,8 @@ class FlowingStream(HttpStream):
                 # what comes at once is less than a course has room for
                 if self._answer_course is None and (self._paused or self._answered > len(event.data)):
                     self._answer_course = Course(self, is_answer=True)
-                if self._paused and self._answer_course is not None:
+                if self._paused:
+                    assert self._answer_course is not None
                     self._queue(self._answer_course, event)
                 elif self._answered <= self._answer_flows and self.server_state == self.state_stream_response_body:
                     return (SendHttp(event, self.context.client),)

@@ -97,6 +97,9 @@ class Conversation:
         octets = message if isinstance(message, bytes) else message.packed
         if who.transport_protocol == "tcp":
             octets = len(octets).to_bytes(2, "big") + octets
+        self.sends(who, octets)
+
+    def sends(self, who: connection.Connection, octets: bytes) -> None:
         self._happens(events.DataReceived(who, octets))
 
     def asks(self, number: int, name: str = "good.test", kind: int = types.A) -> dns.Message:
@@ -243,6 +246,20 @@ def test_nonsense_of_a_client_ends_nothing_but_a_stream(clock: list[float]) -> N
     over_tcp = Conversation("tcp")
     over_tcp.says(over_tcp.context.client, b"nonsense")
     assert over_tcp.closed == [over_tcp.context.client]
+
+
+def test_the_two_ways_of_a_stream_are_read_each_by_itself(clock: list[float]) -> None:
+    own = Conversation("tcp")
+    answer = own.asks(7).succeed([]).packed
+    question = tutils.tdnsreq(id=8, questions=[dns.Question("other.test", types.A, 1)]).packed
+    in_stream = [len(message).to_bytes(2, "big") + message for message in (question, answer)]
+    ends = (own.context.client, own.context.server)
+    for half in (slice(None, 9), slice(9, None)):
+        for end, octets in zip(ends, in_stream, strict=True):
+            own.sends(end, octets[half])
+    assert own.heard() == [(7, NOERROR)]
+    assert [message.id for end, message in own.sent if end is own.context.server] == [7, 8]
+    assert own.closed == []
 
 
 def test_only_the_last_questions_of_a_connection_wait(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,9 +24,12 @@ from hushlist.extensions.subscriptions.list_watch import ListWatch
 from hushlist.extensions.unblock.unblock_handler import UnblockHandler
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.runtime import Runtime
-from hushlist.proxy.service.health import HEALTH_PATHS, HealthPort
+from hushlist.proxy.service.health import HEALTH_PATHS, Health, HealthPort
+from hushlist.proxy.service.health import health_of as health_of_workers
+from hushlist.proxy.service.siblings import Siblings
 from support.mitmproxied import mitmproxied
 from support.parts import part_of
+from unit.rows import each_row
 
 URL = "https://lists.example/ads.hosts"
 
@@ -263,3 +266,25 @@ class TestPort:
             port.close()
 
         asyncio.run(open_twice())
+
+
+@each_row(
+    ("others", "expected"),
+    [
+        ([], Health(False, "it is stopping")),
+        ([{"ok": False, "reason": "it is stopping, too"}], Health(False, "it is stopping")),
+        ([{"ok": True, "reason": "it is ready"}], Health(True, "it is ready", ("a worker is not: it is stopping",))),
+        (
+            [{"ok": False, "reason": "x"}, {"ok": True, "reason": "it is ready", "warnings": ["a list is old"]}],
+            Health(True, "it is ready", ("a worker is not: it is stopping", "a list is old")),
+        ),
+    ],
+)
+def test_of_several_workers_one_is_enough(others: list[dict[str, object]], expected: Health) -> None:
+    async def ask(*_: str) -> list[str]:
+        return [json.dumps(other) for other in others]
+
+    runtime = Runtime()
+    runtime.is_stopping = True
+    runtime.siblings = cast(Siblings, SimpleNamespace(ask=ask))
+    assert asyncio.run(health_of_workers(runtime, "/readyz")) == expected

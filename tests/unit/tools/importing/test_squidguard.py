@@ -122,6 +122,14 @@ def test_decisions_are_those_of_squidguard(written: Written, url: str, client: s
     assert written(url, client, at) == action
 
 
+def test_a_source_has_addresses_of_both_kinds(tmp_path: Path) -> None:
+    conf = "src a {\n ip 10.0.0.0/8\n ipv4 172.16.5.0/24\n ipv6 2001:db8::/64\n}\n"
+    conf += "acl {\n a { pass none }\n default { pass all }\n}\n"
+    decided = Written(read_squidguard(configured(tmp_path, conf)), tmp_path / "out")
+    clients = {"10.1.1.1": "block", "172.16.5.9": "block", "2001:db8::9": "block", "2001:db9::9": "pass"}
+    assert {client: decided("other.example", client) for client in clients} == clients
+
+
 def test_a_source_needs_address_and_user_and_is_nobody_at_other_times(written: Written) -> None:
     assert written("adult.example", "10.0.0.5", WORK, "root") == "pass"
     assert written("adult.example", "10.0.0.5", WORK, "other") == "block"

@@ -1,5 +1,7 @@
 """Scripts of actions."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from hushlist.core.errors import SourceError
@@ -41,3 +43,26 @@ def test_scripts_that_are_good(text: str, expected: tuple[Action, ...]) -> None:
 def test_scripts_that_are_not(text: str, what: str) -> None:
     with pytest.raises(SourceError, match=what):
         parse_actions(text, "actions.yaml")
+
+
+@each_row(
+    ("action", "scripts"),
+    [
+        (Action("wait", 0.5), []),
+        (Action("scroll", 2), ["scrollBy", "scrollBy", "scrollTo"]),
+        (Action("consent"), ["akzeptieren"]),
+        (Action("play"), ["muted"]),
+        (Action("click", "#menu"), ["one.click()", "#menu"]),
+        (Action("type", ("input", "shoes", True)), ["requestSubmit", "input", "shoes", True]),
+    ],
+)
+@pytest.mark.parametrize("is_there", [True, False])
+def test_an_action_says_whether_there_was_anything_to_do_it_with(
+    monkeypatch: pytest.MonkeyPatch, action: Action, scripts: list[object], is_there: bool
+) -> None:
+    ran, slept = list[object](), list[float]()
+    monkeypatch.setattr("time.sleep", slept.append)
+    driver = SimpleNamespace(execute_script=lambda *words: (ran.extend(words), is_there)[1])
+    assert action.act(driver) is (is_there or action.name in ("wait", "scroll"))
+    assert all(str(part) in str(whole) for part, whole in zip(scripts, ran, strict=True))
+    assert slept == {"wait": [0.5], "scroll": [0.1, 0.1]}.get(action.name, [])

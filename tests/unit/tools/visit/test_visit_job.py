@@ -18,7 +18,7 @@ from hushlist.tools.visit.page_verdict import Verdict
 from hushlist.tools.visit.signals import RuleUse, Saved, Signal
 from hushlist.tools.visit.visit_job import VisitJob, report_of, visit_pages
 from hushlist.tools.visit.visit_page import html_page
-from hushlist.tools.visit.visit_text import as_json, junit, page_text
+from hushlist.tools.visit.visit_text import as_json, junit, page_text, report_text
 from hushlist.tools.visit.visitor import PageResult, VisitOptions
 
 HOSTILE = "https://a.example/?</script><img src=x onerror=alert(1)>"
@@ -222,3 +222,19 @@ def test_json_and_text_tell_what_to_paste(result: PageResult) -> None:
     assert told["pages"] == {"fine": 0, "suspect": 0, "broken": 1, "failed": 0}
     assert told["results"][0]["exceptions"] == [f"@@{HOSTILE}"]
     assert f"        exception: @@{HOSTILE}" in [*page_text(result)]
+
+
+def test_the_figures_in_all_are_told() -> None:
+    saved = Saved((10, 4), (2000, 3000), seconds=(0, 0), third_parties=(4, 1), cookies=(0, 0), trackers=(2, 0))
+    fine = PageResult("https://b.example/", Verdict.FINE, saved=saved, missing=(2, 3))
+    assert [
+        *report_text(report_of([fine, PageResult("https://c.example/", Verdict.BROKEN)], [], "", ["clock"], 3.2))
+    ] == [
+        "2 pages in 3 s: 1 fine, 0 suspect, 1 broken",
+        "requests: 10 -> 4 (60% less)",
+        "octets: 2,000 -> 3,000 (50% more)",
+        "other sites: 4 -> 1 (75% less)",
+        "trackers: 2 -> 0 (100% less)",
+        "not in the recordings: 2 requests without the list, 3 with it",
+        "not frozen: clock",
+    ]
