@@ -164,22 +164,33 @@ class Runtime:
         when it was let through (``goes_on``).
 
         If the server gives no answer, it is as the policy says for that; what is beyond the client's share is blocked.
+        If another policy comes into use meanwhile, all is done anew by that.
         """
-        if judgement is None:
-            return None
-        if self.asks_leads and not (is_lookup or goes_on or judgement.stops):
+        how = {"is_connection": is_connection, "is_lookup": is_lookup}
+        while judgement is not None:
+            policies, waiting = self.policies, judgement
+            judgement = await self._confirmed(waiting, how, knows_leads=is_lookup or goes_on)
+            if policies == self.policies:
+                return judgement
+            judgement = self.judge(waiting.request, waiting.client, **how, goes_on=goes_on)
+        return None
+
+    async def _confirmed(self, judgement: Judgement, how: dict[str, bool], *, knows_leads: bool) -> Judgement | None:
+        if self.asks_leads and not (knows_leads or judgement.stops):
             request = judgement.request
             for look_up in self.parts.look_up:
                 request = await look_up(request, judgement.client)
             if request is not judgement.request:
-                judgement = self.judge(request, judgement.client, is_connection=is_connection)
-        if judgement is None or not judgement.decision.unconfirmed:
+                again = self.judge(request, judgement.client, is_connection=how["is_connection"])
+                if again is None:
+                    return None
+                judgement = again
+        if not judgement.decision.unconfirmed:
             return judgement
         if self.engine is not None and (confirmations := self.engine.confirmations) is not None:
             answers = confirmations.ask_soon(judgement.decision.unconfirmed, judgement.client.address)
             if answers:
                 await asyncio.wait(list(map(asyncio.wrap_future, answers)), timeout=confirmations.longest_wait)
-        how = {"is_connection": is_connection, "is_lookup": is_lookup}
         return self.judge(judgement.request, judgement.client, **how, is_settled=True)
 
     def record(self, judgement: Judgement, method: str, *, is_live: bool = True) -> Judgement:

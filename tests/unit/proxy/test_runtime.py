@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
+from dataclasses import replace
+from pathlib import Path
 from threading import Event
 from types import SimpleNamespace
 from typing import cast
 
 import pytest
 
+from hushlist.core.compile.stat_cache import load_engine
 from hushlist.core.decide.engine import Engine
+from hushlist.core.policy.groups import Client
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.policy.proxy_settings import OnFailure
+from hushlist.core.url.request import Request, request_of
 from hushlist.extensions.journal import journal
 from hushlist.extensions.journal.journal import log_of
 from hushlist.extensions.journal.log_keys import LoggedClients
@@ -97,4 +103,48 @@ def test_who_keeps_what_a_policy_said_is_told_that_there_is_another_or_none(runt
     assert (runtime.engine, runtime.problem) == (None, "somebody has changed the index")
     numbers.append(runtime.policies)
     assert len({*numbers}) == 3
+    runtime.close()
+
+
+def engine_by(folder: Path, name: str, text: str) -> Engine:
+    path = folder / name
+    path.write_text(f"layers: [{{name: own}}]\n{text}")
+    return load_engine(path)
+
+
+def test_a_policy_that_comes_while_a_request_waits_decides_it(runtime: Runtime, tmp_path: Path) -> None:
+    """With all that it asks about, too: else a request would pass by rules that are not in force any more."""
+    lenient, stern = engine_by(tmp_path, "lenient.yaml", ""), engine_by(tmp_path, "stern.yaml", "resolve: on\n")
+    asked, client = list[Engine | None](), Client("10.0.0.1")
+
+    async def look_up(request: Request, _: Client) -> Request:
+        asked.append(runtime.engine)
+        if runtime.engine is lenient:
+            runtime.use(stern, None)
+            runtime.parts.look_up = (look_up,)
+            return request
+        return replace(request, fault="it leads to the machine itself")
+
+    runtime.use(lenient, None)
+    runtime.asks_leads, runtime.parts.look_up = True, (look_up,)
+    judgement = runtime.judge(request_of(b"http://a.example/"), client)
+    settled = asyncio.run(runtime.confirmed(judgement))
+    assert judgement is not None
+    assert settled is not None
+    assert (asked, judgement.stops, settled.stops) == ([lenient, stern], False, True)
+    runtime.give_up("somebody has changed the index")
+    runtime.close()
+
+
+def test_what_is_off_in_a_policy_that_comes_waits_for_nothing_more(runtime: Runtime, tmp_path: Path) -> None:
+    engines = [engine_by(tmp_path, f"{mode}.yaml", f"mode: {mode}\n") for mode in ("block", "off")]
+
+    async def look_up(request: Request, _: Client) -> Request:
+        runtime.use(engines[1], None)
+        return request
+
+    runtime.use(engines[0], None)
+    runtime.asks_leads, runtime.parts.look_up = True, (look_up,)
+    judgement = runtime.judge(request_of(b"http://a.example/"), Client("10.0.0.1"))
+    assert asyncio.run(runtime.confirmed(judgement)) is None
     runtime.close()
