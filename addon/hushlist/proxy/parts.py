@@ -282,11 +282,12 @@ class Parts:
             ExtensionError: a name is of none.
         """
         parts = self._parts_of(policy)
+        self._in_use = list(parts)  # some look for others
         for part in parts:
             for moment, lived in self._lived.items():
                 if part not in lived:
-                    lived.add(part)
                     getattr(part, moment)()
+                    lived.add(part)  # not if it failed: that is tried again, with the policy
             part.follow(policy)
         self._use(parts)
 

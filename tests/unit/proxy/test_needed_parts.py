@@ -17,6 +17,7 @@ from hushlist.core.policy.part_needs import needs_part
 from hushlist.core.policy.policy_file import Layer, Policy
 from hushlist.core.policy.policy_reader import read_policy
 from hushlist.core.policy.usable_keys import default_of
+from hushlist.extensions.dashboard.dashboard_server import DashboardServer
 from hushlist.extensions.files.file_inspector import FileInspector
 from hushlist.proxy.parts import Part
 from hushlist.proxy.runtime import Runtime
@@ -137,6 +138,26 @@ def test_what_was_made_for_a_policy_that_is_never_used_is_closed(
     runtime.parts.prepare(read(tmp_path, f"files: [{{endings: [exe]}}]\n{LAYERS}"))
     runtime.close()
     assert [type(part) for part in closed] == [FileInspector]
+
+
+def test_a_part_whose_beginning_fails_begins_with_the_next_try(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = list[Part]()
+
+    def configured(part: Part) -> None:
+        begun.append(part)
+        if len(begun) == 1:
+            raise OSError("not now")
+
+    monkeypatch.setattr(FileInspector, "configured", configured)
+    monkeypatch.setattr(DashboardServer, "configured", lambda part: None)  # it reads mitmproxy's options
+    runtime, policy = Runtime(), read(tmp_path, f"files: [{{endings: [exe]}}]\n{LAYERS}")
+    runtime.parts.begin("configured")
+    with pytest.raises(OSError, match="not now"):
+        runtime.parts.follow(policy)
+    for _ in range(2):
+        runtime.parts.follow(policy)
+    assert begun == [part_of(runtime, FileInspector)] * 2
+    runtime.close()
 
 
 _START = """

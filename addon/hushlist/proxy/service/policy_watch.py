@@ -258,6 +258,7 @@ class PolicyWatch:
             before = None if runtime.engine is None else runtime.engine.index
             policy, index = background.compile(path, before=before, is_start=not self._is_running)
             template, warnings = _check(policy, index)
+            engine = Engine(policy, index, runtime.redirect_memory, *runtime.parts.prepare(policy))
         except PolicyError as error:
             if background.is_stopped:  # another reading has begun, which says what is wrong
                 raise
@@ -268,11 +269,11 @@ class PolicyWatch:
                 faulty = read_policy(path, ProblemReport(str(path)))
                 runtime.failure_policy.on_failure = OnFailure() if faulty is None else faulty.on_failure
             raise
-        except Exception:
-            self._may_pass = True
+        except Exception as error:  # of ours, or of an extension
+            runtime.problem, self._may_pass = printable(f"{path}: {type(error).__name__}: {error}"), True
+            runtime.was_read(LoadedPolicy(moment, monotonic() - start, runtime.problem))
             raise
         runtime.was_read(LoadedPolicy(moment, monotonic() - start, None))
-        engine = Engine(policy, index, runtime.redirect_memory, *runtime.parts.prepare(policy))
         return PolicyUpdate(engine, template, warnings)
 
     def _use(self, update: PolicyUpdate) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from hushlist.extensions.needs import page_needs
 from hushlist.extensions.needs.page_needs import MOST_PAGES, PageNeeds
 from hushlist.extensions.unblock.unblock_handler import overrides_of
 from hushlist.proxy.addon import Hushlist
+from hushlist.proxy.runtime import Runtime
 from support.flows import flow_of
 from support.mitmproxied import mitmproxied
 from support.policies import read_whole, write_policy
@@ -263,3 +265,13 @@ def test_a_site_is_unblocked_with_what_it_loads(
         assert is_passed(addon, url, **asking) is passes
         overrides.revoke(grant.id, by="jo")
         assert not is_passed(addon, url, **asking)
+
+
+def test_a_policy_without_unblocking_goes_by_no_grant_and_one_with_it_does_at_once(tmp_path: Path) -> None:
+    runtime = Runtime()
+    for extensions, is_there in ((("built-in",), True), (("needs",), False), (("needs", "unblock"), True)):
+        runtime.parts.follow(replace(read_whole(tmp_path, "layers: [{name: own}]")[0], extensions=extensions))
+        needs = runtime.part(PageNeeds)
+        assert needs is not None
+        assert (needs._unblocks is not None) is is_there
+    runtime.close()

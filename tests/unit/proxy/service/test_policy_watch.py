@@ -16,6 +16,7 @@ from hushlist.core.compile.compile_report import CompileReport
 from hushlist.core.compile.stat_cache import load_engine
 from hushlist.core.decide.engine import Engine
 from hushlist.core.errors import Problem
+from hushlist.core.extension import Extension
 from hushlist.core.match.index import Index
 from hushlist.core.match.rule import Action
 from hushlist.core.policy.policy_file import Policy, PolicyError
@@ -23,11 +24,13 @@ from hushlist.core.system import package_code
 from hushlist.core.system.package_code import OTHER_CODE
 from hushlist.core.url.request import Request
 from hushlist.extensions.databases.postgres_address import PostgresAddress
+from hushlist.extensions.files.file_inspector import FileInspector
 from hushlist.extensions.quotas.metered_use import MeteredUse
 from hushlist.extensions.unblock import default_path
 from hushlist.extensions.unblock.overrides import Overrides
 from hushlist.extensions.unblock.unblock_handler import UnblockHandler, overrides_of
 from hushlist.proxy.addon import Hushlist
+from hushlist.proxy.parts import Part
 from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.service import policy_watch
 from hushlist.proxy.service.health import why_unready
@@ -328,6 +331,36 @@ def test_a_store_is_used_with_its_policy_and_not_before(policy: Path) -> None:
     assert overrides_of(runtime) is updates[1].engine._overrides
     assert metered.minutes is not minutes
     runtime.close()
+
+
+def test_a_policy_whose_part_cannot_be_made_is_told_of_and_tried_again(
+    policy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The policy before stays in force, and nobody is told that the new one is."""
+    monkeypatch.setattr(policy_watch, "RETRY", 0.03)
+    hushlist, tries = Hushlist(), list[None]()
+    runtime, make = hushlist.runtime, hushlist.parts._make
+
+    def failing(extension: Extension) -> Part:
+        tries.append(None)
+        if len(tries) == 1:
+            raise ImportError("no such module")
+        return make(extension)
+
+    async def steps() -> None:
+        before = runtime.engine
+        hushlist.parts._make = failing
+        write(policy, f"files: [{{endings: [exe]}}]\n{policy.read_text()}")
+        while not tries or runtime.problem is None:
+            assert len(tries) < 2
+            await asyncio.sleep(0.001)
+        assert (runtime.engine, runtime.readings[False]) == (before, 1)
+        assert runtime.problem == f"{policy}: ImportError: no such module"
+        while runtime.part(FileInspector) is None:
+            await asyncio.sleep(0.001)
+        assert runtime.problem is None
+
+    asyncio.run(running(hushlist, policy, steps))
 
 
 def test_an_extension_that_fails_stops_no_other(
