@@ -628,8 +628,11 @@ def test_fields_that_servers_believe_are_taken_out_of_what_passes(hushlist: Hush
         flow.request.headers.fields += ((b"X-Forwarding-Host", b"a"), (b"x-forwarded-host", b"other.example"))
         flow.request.headers.fields += ((b"X-FORWARDED-HOST", b"b"), (b"X-Forwarded-For", b"192.0.2.1"))
         flow.live = "recorded" not in state
+        flow.metadata["proxyauth"] = (state.get("user", "pupil"), "secret")
         return flow
 
+    tried = run(hushlist, sent(user="tag"))
+    assert tried.request.headers["x-forwarded-host"] == "other.example, b"
     flow = run(hushlist, sent())
     assert flow.response is None
     names = [name for name, _ in flow.request.headers.fields]

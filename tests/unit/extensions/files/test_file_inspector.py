@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import random
 from collections.abc import Awaitable, Callable
+from io import BytesIO
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import pytest
 from mitmproxy import http
@@ -160,3 +163,22 @@ def test_the_whole_file_is_asked_for_where_a_part_would_say_nothing(
         download.flow.request.headers["Range"] = range_asked
     assert download.part.change(download.flow, download.judgement) is is_changed
     assert ("Range" in download.flow.request.headers) is (bool(range_asked) and not is_changed)
+
+
+@each_row(("name", "mode", "status"), [("b.exe", "block", 0), ("b.txt", "block", 200), ("b.exe", "tag", 200)])
+@pytest.mark.parametrize("is_known", [True, False])
+def test_an_archive_ends_before_its_end_where_a_member_is_blocked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, mode: str, status: int, is_known: bool
+) -> None:
+    archive = BytesIO()
+    with ZipFile(archive, "w") as members:
+        members.writestr("a.txt", random.Random(7).randbytes(400_000))
+        members.writestr(name, b"text")
+    settings = f"files: [{{endings: exe, members: true}}]\nmode: {mode}"
+    headers = {} if is_known else {"Content-Length": ""}
+    download = Download(tmp_path, monkeypatch, settings, archive.getvalue(), "http://h.example/a.zip", **headers)
+    code, body = download.arrive(step=10_000)
+    assert code == status
+    assert (body == archive.getvalue()) is (status == 200)
+    assert archive.getvalue().startswith(body)
+    assert download.recorded == ({} if name == "b.txt" else {"block": 1})

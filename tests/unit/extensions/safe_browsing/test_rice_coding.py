@@ -32,6 +32,14 @@ def test_what_is_encoded_is_decoded(bits: int, data: st.DataObject) -> None:
             rice_decode(cut, bits, V5_PARAMETERS[bits])
 
 
+@each_row(
+    ("numbers", "parameter"),
+    [([5], 2), ([0, 3], 2), ([0, 1 << 20], 19), ([0, 1, 1 << 21], 19), ([0, (1 << 32) - 1], 28)],
+)
+def test_the_parameter_goes_by_the_mean_between_two_numbers(numbers: list[int], parameter: int) -> None:
+    assert rice_encode(numbers, V4_PARAMETERS).parameter == parameter
+
+
 @pytest.mark.parametrize("parameters", [V4_PARAMETERS, V5_PARAMETERS[32]])
 def test_streams_longer_than_a_chunk(parameters: range) -> None:
     draw = random.Random(7)

@@ -258,10 +258,20 @@ def test_half_a_list_is_none(origin: HttpsOrigin, page: Page, why: str) -> None:
     assert fault(f"{origin.url}/list").startswith(why)
 
 
-@pytest.mark.parametrize("answer", [b"", b"\x00\xff\r\n\r\n", b"HTTP/1.1 999999\r\n\r\n", b"HTTP/1.1 200 OK\r\n" * 200])
-def test_an_answer_that_is_none_is_told(origin: HttpsOrigin, answer: bytes) -> None:
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (b"", ""),
+        (b"\x00\xff\r\n\r\n", ""),
+        (b"HTTP/1.1 999999\r\n\r\n", ": BadStatusLine: HTTP/1.1 999999"),
+        (b"X\r\n\r\n", ": BadStatusLine: X"),
+        (b"HTTP/1.1 200 OK\r\n" * 200, ""),
+    ],
+)
+def test_an_answer_that_is_none_is_told(origin: HttpsOrigin, answer: bytes, why: str) -> None:
     origin.pages["/list"] = Page(write=lambda handler: handler.wfile.write(answer) and None)
-    assert fault(f"{origin.url}/list").startswith(("the server's answer is broken", "no connection"))
+    said = fault(f"{origin.url}/list")
+    assert said.startswith(f"the server's answer is broken or cut off{why}") or (not why and "no connection" in said)
 
 
 # -- proxies -----------------------------------------------------------------------------------------------------------

@@ -18,7 +18,14 @@ from mitmproxy.test import taddons
 
 from hushlist.proxy.bounds import bounded_streams
 from hushlist.proxy.bounds.bounded_input import bound_input
-from hushlist.proxy.bounds.bounded_streams import Port, TunnelledStream, Turn, close_ports
+from hushlist.proxy.bounds.bounded_streams import (
+    FIRST_PAUSE,
+    LONGEST_PAUSE,
+    Port,
+    TunnelledStream,
+    Turn,
+    close_ports,
+)
 
 
 class Stream:
@@ -231,5 +238,26 @@ def test_an_end_waits_until_the_client_has_confirmed_the_connection(
         clock[0] += 1
         old.close()
         assert quiet.is_closed
+
+    asyncio.run(main())
+
+
+def test_a_pause_grows_while_datagrams_come_and_is_short_again_once_none_has_come(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now, pauses, timeout = [1000.0], list[float](), asyncio.timeout
+    monkeypatch.setattr(bounded_streams, "monotonic", lambda: now[0])
+    monkeypatch.setattr(asyncio, "timeout", lambda seconds: (pauses.append(seconds), timeout(0))[1])
+
+    async def main() -> None:
+        datagrams = asyncio.Queue[bytes]()
+        port = Port(SimpleNamespace(read=lambda _: datagrams.get()))  # type: ignore[arg-type]
+        for silence in (0.0, 0.0, LONGEST_PAUSE, 0.0):
+            now[0] += silence
+            await port.pause()
+            if silence:
+                datagrams.put_nowait(b"one")
+                await port.read()
+        assert pauses == [FIRST_PAUSE, 2 * FIRST_PAUSE, FIRST_PAUSE]
 
     asyncio.run(main())

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import html
 import logging
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
-from mitmproxy import connection, http
+from mitmproxy import connection, ctx, http
+from mitmproxy.options import Options
+from mitmproxy.proxy.context import Context
 from mitmproxy.test import taddons, tflow
+from mitmproxy.tls import TlsData
 
 from hushlist.proxy.connections.server_handshakes import ServerHandshakes, Unreached
 from hushlist.proxy.runtime import Runtime
@@ -118,3 +123,39 @@ def test_a_server_to_which_nothing_was_connected_has_a_page_without_a_remedy(han
     text = shown(data.response)
     assert "connection refused" in text
     assert "pass-through" not in text
+
+
+@each_row(
+    ("error", "mode", "asks", "via", "words"),
+    [
+        ("unsupported protocol", "block", False, None, OLD),
+        ("unsupported protocol", "off", False, None, None),
+        ("peer closed connection", "block", False, None, None),
+        ("peer closed connection", "block", True, None, WANTED),
+        (UNKNOWN, "block", False, None, "an authority that the proxy does not trust"),
+        ("unsupported protocol", "block", False, ("https", ("old.example", 443)), None),  # the proxy before it
+        ("unsupported protocol", "block", False, ("https", ("proxy.example", 443)), OLD),
+    ],
+)
+def test_a_server_with_which_tls_fails_is_told_in_the_log(
+    handshakes: ServerHandshakes,
+    caplog: pytest.LogCaptureFixture,
+    error: str,
+    mode: str,
+    asks: bool,
+    via: Any,
+    words: str | None,
+) -> None:
+    handshakes = ServerHandshakes(handshakes._runtime)  # which says a thing once
+    handshakes._runtime.mode = mode
+    ctx.options.add_option("client_certs", str | None, None, "")
+    caplog.clear()
+    server = connection.Server(address=("old.example", 443), error=error)
+    context = Context(client_of(), Options())
+    context.server.via = via
+    if asks:
+        handshakes.asking.add(server)
+    asyncio.run(handshakes.failed(TlsData(server, context)))
+    messages = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    assert len(messages) == (words is not None)
+    assert words is None or words in messages[0]

@@ -187,7 +187,7 @@ def test_squid_reads_the_lists_that_are_written(written: Written, tmp_path: Path
 
 def test_what_is_said_of_replies_becomes_rules_for_files(tmp_path: Path) -> None:
     (tmp_path / "squid.conf").write_text(
-        "acl films rep_mime_type -i ^video/ application/x-shockwave\\-flash$\nacl odd rep_mime_type (a|b)\n"
+        "acl films rep_mime_type -i ^video/ +i application/x-shockwave\\-flash$\nacl odd rep_mime_type (a|b)\n"
         "acl kids src 10.9.0.0/24\nhttp_reply_access deny films\nhttp_reply_access deny odd\n"
         "http_reply_access allow all\nreply_body_max_size 10 MB\nreply_body_max_size 1 MB kids\nhttp_access allow all\n"
     )
@@ -198,5 +198,6 @@ def test_what_is_said_of_replies_becomes_rules_for_files(tmp_path: Path) -> None
         ([], 10 << 20, "download"),
     ]
     assert written.messages_with("squid.conf:2:", "(a|b)")
+    assert not written.messages_with("squid.conf:1:")
     assert written.messages_with("squid.conf:5:", "only one list of the type rep_mime_type")
     assert written.messages_with("squid.conf:8:", "a size for some clients")

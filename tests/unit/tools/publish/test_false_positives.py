@@ -28,6 +28,17 @@ def test_hashes_are_short_where_they_are_wrong_more_than_once_in_a_million_reque
     assert Prefixes("f", octets, number, 1).is_short is is_short
 
 
+def test_prefixes_are_told_with_how_often_they_are_wrong() -> None:
+    prefixes = Prefixes("ads.txt", 4, 1000, 1)
+    often = {"typical": prefixes.typical, "worst": prefixes.worst}
+    assert prefixes.as_dict() == {
+        "source": "ads.txt",
+        "octets": 4,
+        "number": 1000,
+        "false_positives_per_million_requests": often,
+    }
+
+
 def test_the_typical_number_of_look_ups_is_that_of_real_urls() -> None:
     path = SHARED / "data" / "requests" / "requests.tsv.gz"
     if not path.exists():
