@@ -35,7 +35,13 @@ from hushlist.extensions.safe_browsing.v5_messages import (
 from hushlist.extensions.safe_browsing.wire_format import decode_json, decode_message, encode_message, message_to_json
 from hushlist.tools.publish.list_history import ListHistory
 from hushlist.tools.publish.published_list import PublishedList
-from hushlist.tools.publish.safebrowsing_service import LIST_NAMES, ApiAnswer, ApiRequest, SafeBrowsingService
+from hushlist.tools.publish.safebrowsing_service import (
+    LIST_NAMES,
+    ApiAnswer,
+    ApiRequest,
+    SafeBrowsingService,
+    error_answer,
+)
 from unit.rows import each_row
 
 PROTOBUF = "application/x-protobuf"
@@ -287,3 +293,16 @@ def test_lists_that_nobody_publishes_are_left_out_of_v4(service: SafeBrowsingSer
         FetchThreatListUpdatesResponse, service.answer(as_each_form(other, "/v4/threatListUpdates:fetch", "")[2])
     )
     assert answer.list_update_responses == ()
+
+
+@each_row(
+    ("status", "code"),
+    [
+        *((400, "INVALID_ARGUMENT"), (403, "PERMISSION_DENIED"), (404, "NOT_FOUND"), (405, "INVALID_ARGUMENT")),
+        *((413, "INVALID_ARGUMENT"), (429, "RESOURCE_EXHAUSTED"), (503, "UNAVAILABLE"), (500, "UNKNOWN")),
+    ],
+)
+def test_an_error_is_written_as_by_google(status: int, code: str) -> None:
+    answer = error_answer(status, "why")
+    assert answer.status == status
+    assert json.loads(answer.octets) == {"error": {"code": status, "message": "why", "status": code}}

@@ -60,3 +60,12 @@ def test_a_page_that_does_not_come_is_not_recorded(
         assert path.read_bytes() == b"flows"
     assert len(list(folder.rglob("*.flow"))) == (not why)
     visitor.__exit__()
+
+
+@each_row(("options", "name"), [({"live": True}, None), ({"recording": Path("a.flow")}, "a.flow")])
+def test_nothing_is_recorded_of_the_net_or_where_there_is_a_recording(
+    tmp_path: Path, options: dict[str, Any], name: str | None
+) -> None:
+    visitor = Visitor(VisitOptions((), folder=tmp_path, **options), tmp_path / "run")
+    recording = visitor.recording_of(ADDRESS)
+    assert (recording and recording.name) == name
