@@ -8,9 +8,12 @@ import plistlib
 import sqlite3
 import sys
 import tarfile
+from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,8 +25,9 @@ from hushlist.core.system.authority_file import known_authority
 from hushlist.extensions.boot import service_command
 from hushlist.extensions.boot.backup import BackupError, read_backup
 from hushlist.extensions.boot.belongings import belongings_of, places_of
-from hushlist.extensions.boot.service_command import SERVICE, macos_steps, unit_text, windows_steps
+from hushlist.extensions.boot.service_command import SERVICE, ServiceError, macos_steps, unit_text, windows_steps
 from hushlist.extensions.subscriptions.list_store import lists_folder
+from support.policies import read_whole
 from unit.rows import each_row
 
 POLICY = """
@@ -288,3 +292,45 @@ def test_a_service_is_removed_by_root_alone_and_what_devices_trust_stays(
     assert said.out.endswith(out)
     assert err in said.err
     assert err or not said.err
+
+
+class Commands:
+    """In the place of ``subprocess``: keeps the words of each command, which ends well."""
+
+    def __init__(self, says: str = "") -> None:
+        self.ran, self.says = list[str](), says
+
+    def __call__(self, words: Sequence[str], **_: object) -> SimpleNamespace:
+        self.ran.append(" ".join(words))
+        return SimpleNamespace(returncode=0, stdout=f"{self.says}\n", stderr="")
+
+
+@pytest.mark.parametrize(("text", "owner"), [("layers: []\n", "root"), (f"{ADMIN}\nlayers: []\n", "hushlist")])
+def test_the_service_s_files_are_its_user_s_alone_until_they_are_taken_from_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, owner: str
+) -> None:
+    places = {name: tmp_path / name for name in ("state", "cache")}
+    service = replace(SERVICE, policy=tmp_path / "etc" / "policy.yaml", **places)
+    monkeypatch.setattr(service_command, "SERVICE", service)
+    monkeypatch.setattr("subprocess.run", commands := Commands("inactive"))
+    policy, _ = read_whole(tmp_path, text)
+    service_command.give_to_user(policy)
+    etc = tmp_path / "etc"
+    assert commands.ran == [
+        *(f"chown --recursive hushlist:hushlist {path}" for path in places.values()),
+        f"chown --recursive {owner}:hushlist {etc}",
+        f"chmod --recursive u=rwX,g=rX,o= {etc}",
+    ]
+    assert [path.stat().st_mode & 0o777 for path in places.values()] == [0o700] * 2
+    commands.ran.clear()
+    service_command.take_from_user()
+    assert commands.ran == [
+        "systemctl is-active hushlist.service",
+        *(f"chown --no-dereference --recursive root:root {path}" for path in places.values()),
+    ]
+    (places["state"] / "link").symlink_to(tmp_path)
+    with pytest.raises(ServiceError, match="is a link: remove it"):
+        service_command.take_from_user()
+    commands.says = "active"
+    with pytest.raises(ServiceError, match="the service runs"):
+        service_command.take_from_user()

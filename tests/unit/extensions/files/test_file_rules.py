@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -140,6 +141,47 @@ def test_rules_are_about_addresses(tmp_path: Path, rules: str, url: bytes, fits:
     assert bool(about) is fits
     upload = FileFacts(is_upload=True, octets=9)
     assert bool(judge_file(about, upload, NOW).match) is fits
+
+
+@each_row(
+    ("rules", "fits"),
+    [
+        ("[{sites: 192.0.2.7, for: upload}]", True),
+        ("[{sites: 192.0.2.8, for: upload}]", False),
+        ("[{sites: box.example, for: upload, action: allow}]", True),
+        ("[{sites: other.example, for: upload, action: allow}]", False),
+    ],
+)
+def test_a_destination_says_nothing_for_what_passes_where_its_client_names_a_host(
+    tmp_path: Path, rules: str, fits: bool
+) -> None:
+    policy, errors = read_whole(tmp_path, f"files: {rules}\nlayers: []\n")
+    assert errors == []
+    request = replace(
+        request_of(b"https://box.example/a"), hosts=(b"192.0.2.7", b"box.example"), destination=b"192.0.2.7"
+    )
+    judgement = judgement_of(engine_of("rules: []").decide_url(b"https://box.example/a"))._replace(request=request)
+    assert bool(rules_about(policy.all_groups[-1].settings.of("files"), judgement)) is fits
+
+
+@each_row(
+    ("rule", "words"),
+    [
+        ("types: [video/*, image/png]", "types image/png, types video/*"),
+        ("endings: exe, larger-than: 1k", "ending exe, larger than 1,024 octets"),
+        ("content: program, members: true", "content program, with members"),
+        ("disguised: true", "disguised"),
+        ("listed: true", "listed"),
+        ("infected: true", "infected"),
+        ("sites: [a.example, b.example/x], for: upload", "on a.example/, on b.example/x"),
+        ("sites-category: 'hrn://tests/films', for: upload", "on hrn://tests/films"),
+    ],
+)
+def test_a_rule_is_named_by_its_conditions(tmp_path: Path, rule: str, words: str) -> None:
+    text = f"scanner: {{address: 'clamd://127.0.0.1:1'}}\nfiles: [{{{rule}}}]\nlayers: []\n"
+    policy, errors = read_whole(tmp_path, text)
+    assert errors == []
+    assert [own.words for own in policy.all_groups[-1].settings.of("files")] == [f"file: {words}"]
 
 
 def test_hosts_of_rules_are_decrypted(tmp_path: Path) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -17,6 +17,7 @@ from hushlist.core.decide.decision import Judgement
 from hushlist.core.url.request import request_of
 from hushlist.extensions.files.file_outcome import FileOutcome
 from hushlist.extensions.files.file_rules import FileFacts, judge_file
+from hushlist.extensions.files.file_scans import FileScans
 from hushlist.extensions.files.held_upload import HeldUpload, UploadSettings
 from hushlist.extensions.files.multipart import MultipartError, MultipartReader, PartHead, boundary_of
 from hushlist.extensions.files.upload_inspector import UploadInspector
@@ -25,6 +26,7 @@ from hushlist.proxy.runtime import Runtime
 from support.engines import engine_of, judgement_of
 from support.flows import flow_of
 from support.policies import read_whole
+from support.scanners import EICAR, icap_service
 from unit.rows import each_row
 
 NOW = datetime(2026, 11, 28, 12, tzinfo=UTC)
@@ -382,11 +384,37 @@ def inspector_of(folder: Path, rules: str) -> tuple[UploadInspector, Judgement]:
     policy, errors = read_whole(folder, f"files: {rules}\nlayers: []\n")
     assert errors == []
     judgement = judgement_of(engine_of("rules: []").decide(request_of("http://h.example/")))
-    runtime = Runtime()
-    return (
-        UploadInspector(runtime, FileOutcome(runtime), cast(Any, None)),
-        judgement._replace(settings=policy.all_groups[-1].settings),
-    )
+    outcome = FileOutcome(runtime := Runtime())
+    uploads = UploadInspector(runtime, outcome, FileScans(outcome))
+    return uploads, judgement._replace(settings=policy.all_groups[-1].settings)
+
+
+@each_row(
+    ("content_type", "body", "status"),
+    [
+        ("text/plain", b"text", None),
+        ("text/plain", EICAR, 403),
+        (FORM, form(part(b"text"), part(EICAR)), 403),
+        (FORM, form(part(b"text")), None),
+    ],
+)
+def test_an_upload_is_scanned_as_a_whole_and_by_its_parts(
+    tmp_path: Path, content_type: str, body: bytes, status: int | None
+) -> None:
+    flow = flow_of("http://h.example/", "POST", Content_Type=content_type)
+    flow.request.content = body
+    with icap_service() as address:
+        uploads, judgement = inspector_of(
+            tmp_path, f"[{{infected: true, for: upload}}]\nscanner: {{address: '{address}'}}"
+        )
+        asyncio.run(scanned(uploads, flow, judgement))
+    assert (flow.response and flow.response.status_code) == status
+
+
+async def scanned(uploads: UploadInspector, flow: http.HTTPFlow, judgement: Judgement) -> None:
+    scan = uploads.request(flow, judgement)
+    assert scan is not None
+    await scan
 
 
 @each_row("hold", ["65m", "big", "-1"])

@@ -661,3 +661,10 @@ def test_what_is_an_address(text: bytes, expected: tuple[bytes, int, bytes] | No
 def test_an_address_whose_port_is_none_is_decided_as_one_that_cannot_be_read(blocking: Engine) -> None:
     decision = blocking.decide_url(b"https://translate.google.com/?u=https://other.example:x/")
     assert (decision.action, decision.fault) == (Action.BLOCK, "its port is no number up to 65535")
+
+
+@each_row("start", [b"//", b"\\\\", b"/\\", b"\\/"])
+def test_two_slashes_of_either_kind_begin_an_address(start: bytes) -> None:
+    request = address(start + b"intranet/x")
+    assert request is not None
+    assert (request.hosts, request.target) == ((b"intranet",), b"/x")
