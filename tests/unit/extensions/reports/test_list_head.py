@@ -26,6 +26,10 @@ def test_the_best_address_and_version_of_a_head(head: str, publisher: str, versi
     assert read_head(head.encode()) == ListHead(publisher, version)
 
 
+def test_octets_that_are_no_text_cost_no_address() -> None:
+    assert read_head(f"! Title: \xff\n! Issues: {ISSUES}\n".encode("latin-1")) == ListHead(ISSUES)
+
+
 def test_a_head_is_read_in_linear_time() -> None:
     for text in (b"# " * 8192, b"a " * 8192, b"! a:" * 4096, b"!" * 16384, b"https://" * 2048):
         assert read_head(text) == ListHead()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import html
 import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 from urllib.parse import quote, urlencode, urljoin
 
 import pytest
@@ -22,13 +25,15 @@ from hushlist.extensions.notify.notices import Notices
 from hushlist.extensions.unblock import default_path, taps, unblock_handler
 from hushlist.extensions.unblock.access_requests import MOST_WAITING_OF_CLIENT, PATIENCE, REST, AccessRequest
 from hushlist.extensions.unblock.actions import waiting
-from hushlist.extensions.unblock.ask_handler import ANSWER_PATH, is_of_group_alone, notice_of
+from hushlist.extensions.unblock.ask_handler import ANSWER_PATH, answer_waiting_page, is_of_group_alone, notice_of
 from hushlist.extensions.unblock.overrides import Overrides
 from hushlist.extensions.unblock.taps import TapError, TapFault
 from hushlist.extensions.unblock.unblock_handler import overrides_of
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.flow_outcome import HIDDEN
+from hushlist.proxy.runtime import Runtime
 from support.clock import Clock, addon_clock
+from support.flows import flow_of
 from support.mitmproxied import mitmproxied, own_answer
 from support.parts import part_of
 from support.policies import read_whole
@@ -476,3 +481,20 @@ def test_a_request_is_told_to_a_group_where_a_grant_opens_nothing_for_others(
     assert errors == []
     request = AccessRequest(0, client, "10.7.0.5", group, "a.example", "", None, "", asked=0.0, until=0.0)
     assert is_of_group_alone(policy, request) == expected
+
+
+def test_a_page_that_waits_gets_no_answer_where_that_fails_or_it_asks_for_too_much(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def fail(*_: object) -> bool:
+        raise OSError("no store")
+
+    tokens = cast(Any, SimpleNamespace(is_for=fail))
+    with taddons.context() as context:
+        for target, is_told in (("?url=a&token=b", True), (f"?{'x' * (1 << 20)}", False)):
+            caplog.clear()
+            flow = flow_of(f"http://h.example/{target}")
+            assert asyncio.run(answer_waiting_page(Runtime(), None, tokens, flow)) is False
+            assert flow.response is None
+            assert ("a page that waits got no answer" in caplog.text) is is_told
+        context.master.event_loop.close()
