@@ -313,7 +313,8 @@ class Extension:
     #: a reference to a subclass of ``hushlist.proxy.parts.Part``: what the extension does in a proxy, which is made for
     #: the first policy that needs it; where the next two say nothing, every policy does
     part: str = ""
-    #: its keys of which one has a value, for everybody or in a group, where the part is needed
+    #: its keys of which one has a value, for everybody or in a group, where the part is needed; and ``why_decrypt`` and
+    #: ``device_names``
     part_keys: tuple[str, ...] = ()
     #: a reference to a function from a policy, or ``None``, to whether the part is needed in any case
     part_if: str = ""

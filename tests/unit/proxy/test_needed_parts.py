@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from hushlist.core.extension import built_in
+from hushlist.core.extension import Extension, built_in
 from hushlist.core.lists.list_source import ProblemReport
 from hushlist.core.policy.groups import Group, GroupSettings
-from hushlist.core.policy.part_needs import needs_part
+from hushlist.core.policy.keys import Key
+from hushlist.core.policy.part_needs import needs_part, says_something
 from hushlist.core.policy.policy_file import Layer, Policy
 from hushlist.core.policy.policy_reader import read_policy
 from hushlist.core.policy.usable_keys import default_of
@@ -113,6 +114,14 @@ def test_a_key_makes_its_part_needed_wherever_it_stands(name: str, key: str) -> 
         assert needs_part(replace(nothing, settings=settings), extension)
         others = tuple(Group(f"group {number}", (), GroupSettings()) for number in range(3))
         assert needs_part(replace(nothing, groups=(*others, Group("last", (), settings))), extension)
+
+
+def test_an_extension_without_part_keys_is_asked_under_every_policy() -> None:
+    """A key of it may have another default than nothing, which holds where no policy has the key."""
+    guard, nothing = Key("guard", "guard.keys:GUARD", place="group", default="on"), Policy("policy.yaml", ())
+    assert says_something(nothing, Extension("guard", policy_keys=(guard,), why_decrypt="guard.sites:why_decrypt"))
+    asked = [each for each in built_in() if each.why_decrypt or each.device_names]
+    assert not any(says_something(nothing, each) for each in asked)
 
 
 def test_a_part_that_was_made_goes_on_where_a_policy_does_not_need_it_any_more(tmp_path: Path) -> None:

@@ -21,10 +21,8 @@ def has_value(policy: Policy, keys: Iterable[str]) -> bool:
 
 
 def says_something(policy: Policy, extension: Extension) -> bool:
-    """Whether a policy may say something of an extension: not if it has keys, and none has a value."""
-    keys = extension.policy_keys
-    is_elsewhere = not keys or any(key.place not in ("policy", "group") for key in keys)
-    return is_elsewhere or has_value(policy, (key.name for key in keys))
+    """Whether a policy may say something of an extension: not where none of its ``part_keys`` has a value."""
+    return not extension.part_keys or has_value(policy, extension.part_keys)
 
 
 def needs_part(policy: Policy | None, extension: Extension) -> bool:
