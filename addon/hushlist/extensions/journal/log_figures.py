@@ -115,8 +115,8 @@ def _as_figures(
 def _size_text(octets: int) -> str:
     """A size for people.
 
-    >>> [_size_text(octets) for octets in (512, 4_300_000, 999_000_000, 25_000_000_000)]
-    ['0.51 kB', '4.3 MB', '999 MB', '25 GB']
+    >>> [_size_text(octets) for octets in (512, 4_300_000, 100_000_000, 25_000_000_000)]
+    ['0.51 kB', '4.3 MB', '100 MB', '25 GB']
     """
     unit, name = next((scale for scale in ((1e9, "GB"), (1e6, "MB")) if octets >= scale[0]), (1e3, "kB"))
     number = octets / unit

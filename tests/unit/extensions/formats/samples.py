@@ -217,8 +217,8 @@ SAMPLES = {
         [],
     ),
     "clash-text": Sample(
-        ("+.a.example\n+.b.example\nc.example\n198.51.100.0/24\n"),
-        ["1:a.example/", "2:b.example/", "3:c.example/", "4:198.51.100.0/24"],
+        ("+.a.example\n+.b.example\nc.example\n198.51.100.0/24\n*.d.example\n"),
+        ["1:a.example/", "2:b.example/", "3:c.example/", "4:198.51.100.0/24", "5:d.example/"],
         [],
     ),
     "surge": Sample(

@@ -114,8 +114,9 @@ def test_a_request_is_told_with_its_decision_and_what_came(
     script.error(tflow.ttcpflow())  # of which nothing is told
     failed = visited()
     failed.response, failed.error = None, flow.Error("closed")
+    del failed.request.headers["sec-fetch-dest"]
     script.error(failed)
-    of_failed = {"status": 0, "octets": 0, "cookies": 0, "error": "closed"}
+    of_failed = {"kind": "", "status": 0, "octets": 0, "cookies": 0, "error": "closed"}
     script.load(SimpleNamespace(master=Proxy()))
     (answer,) = asyncio.run(answers_of(script, place, "secret", "{}"))
     assert answer["requests"] == [PLAIN | other, PLAIN | of_failed]
