@@ -43,6 +43,14 @@ class DeviceWatch(Part):
         self._leases, self._next_leases = list[Seen](), 0.0
         self._noticed: list[float] = []
 
+    def prepare(self, policy: Policy) -> None:
+        """Look once, if nobody does: the first request under the policy is decided by whose device asks."""
+        if self._policy is None and policy.of("devices"):
+            try:
+                self._see(policy)
+            except Exception:  # the next look may go well
+                logger.exception("hushlist: the devices on the network cannot be looked at")
+
     def follow(self, policy: Policy) -> None:
         """Begin to look, if the policy names devices."""
         self._policy = policy if policy.of("devices") else None
@@ -69,7 +77,11 @@ class DeviceWatch(Part):
             NETWORK.is_asked.clear()
 
     def look_at_network(self, policy: Policy) -> None:
-        """See who has which address now; may wait for the kernel."""
+        """See who has which address now, and tell of those who are new; may wait for the kernel."""
+        self._see(policy)
+        self._meet(policy)
+
+    def _see(self, policy: Policy) -> None:
         if monotonic() >= self._next_leases:
             self._leases, self._next_leases = leases(), monotonic() + _INTERVAL
         network = seen_now(self._leases)
@@ -80,7 +92,6 @@ class DeviceWatch(Part):
             said = f"{address}: {why}" if _names_clients(policy) else "it is not sure who has an address"
             logger.warning("hushlist: devices: %s; rules for addresses hold", said)
         NETWORK.take(network)
-        self._meet(policy)
 
     def _meet(self, policy: Policy) -> None:
         """Tell of devices that were never seen before; those of the first look of all are no news."""

@@ -51,6 +51,26 @@ def test_a_device_that_is_new_and_has_no_name_is_told_of_once(here: list[Seen]) 
     assert told == []
 
 
+def test_the_first_request_under_a_policy_is_by_whose_device_asks(
+    here: list[Seen], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where a policy before named devices, and nobody has looked since another one took its place."""
+    monkeypatch.setattr(DeviceWatch, "_look_always", lambda watch: None)  # the look beside requests comes too late
+    (policy, _), (without, _) = policy_of(POLICY), policy_of("layers: [{name: own}]\n")
+    watch, told = watch_of()
+    use(Network())
+    for mac in (TV, LEO):
+        here[:] = [Seen("10.0.0.3", mac)]
+        for each in (policy, without):
+            watch.prepare(each)
+            watch.follow(each)
+            assert NETWORK.macs == {"10.0.0.3": mac}
+    here[:] = [Seen("10.0.0.3", MIA)]
+    watch.prepare(without)
+    assert (NETWORK.macs, told) == ({"10.0.0.3": LEO}, [])
+    watch.close()
+
+
 def test_many_new_devices_are_not_as_many_notices(here: list[Seen]) -> None:
     policy, _ = policy_of(POLICY)
     watch, told = watch_of()
