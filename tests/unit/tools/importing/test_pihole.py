@@ -46,9 +46,10 @@ ROWS = {
         (3, 1, "https://allow.example/good", 1, None),
         (4, 0, "https://user:secret@lists.example/x", 1, None),
         (5, 0, "http://lists.example/plain", 1, None),
+        (6, 0, "https://lists.example/kids", 1, None),
     ],
     "client": [(1, "10.0.0.0/8", None), (2, "10.0.0.7", None), (3, "aa:bb:cc:dd:ee:ff", None), (4, "10.0.0.9", None)],
-    "adlist_by_group": [(1, 0), (1, 1), (2, 0), (3, 0), (4, 0), (4, 1), (5, 0)],
+    "adlist_by_group": [(1, 0), (1, 1), (2, 0), (3, 0), (4, 0), (4, 1), (5, 0), (6, 1)],
     "domainlist_by_group": [
         *((number, 0) for number in (1, 2, 3, 4, 5, 6, 9, 10)),
         *((number, 1) for number in (4, 7, 11, 12)),
@@ -156,9 +157,11 @@ def test_a_subscribed_list_is_fetched_from_now_on(written: Written) -> None:
     assert 'layers: [overrides, {name: "allowed of Default + Kids", during: always}, ' in text
     assert len(written.messages_with("adlist:4:")) == 1
     listed = {"hosts;x": "0.0.0.0 listed.example\n0.0.0.0 ad.good.example\n", "good": "0.0.0.0 bad.good.example\n"}
+    listed["kids"] = "0.0.0.0 game.example\n"
     written.fetched(**listed)
     try:
         assert (written("listed.example"), written("listed.example", "10.0.0.7")) == ("block", "block")
+        assert (written("game.example"), written("game.example", "10.0.0.7")) == ("pass", "block")
         # an exact domain that is allowed does not pass what a list names below it
         assert (written("good.example"), written("ad.good.example")) == ("allow", "block")
         assert written("bad.good.example") == "allow"
