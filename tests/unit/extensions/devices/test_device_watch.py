@@ -55,7 +55,7 @@ def test_the_first_request_under_a_policy_is_by_whose_device_asks(
     here: list[Seen], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where a policy before named devices, and nobody has looked since another one took its place."""
-    monkeypatch.setattr(DeviceWatch, "_look_always", lambda watch: None)  # the look beside requests comes too late
+    monkeypatch.setattr(device_watch, "Thread", Mock())  # the look beside requests comes too late
     (policy, _), (without, _) = policy_of(POLICY), policy_of("layers: [{name: own}]\n")
     watch, told = watch_of()
     use(Network())

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from time import time
+from typing import Any
 
 import pytest
 from mitmproxy.test import taddons
@@ -16,7 +17,6 @@ from hushlist.core.compile.compile_report import CompileReport
 from hushlist.core.compile.stat_cache import load_engine
 from hushlist.core.decide.engine import Engine
 from hushlist.core.errors import Problem
-from hushlist.core.extension import Extension
 from hushlist.core.match.index import Index
 from hushlist.core.match.rule import Action
 from hushlist.core.policy.policy_file import Policy, PolicyError
@@ -30,7 +30,6 @@ from hushlist.extensions.unblock import default_path
 from hushlist.extensions.unblock.overrides import Overrides
 from hushlist.extensions.unblock.unblock_handler import UnblockHandler, overrides_of
 from hushlist.proxy.addon import Hushlist
-from hushlist.proxy.parts import Part
 from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.service import policy_watch
 from hushlist.proxy.service.health import why_unready
@@ -339,17 +338,17 @@ def test_a_policy_whose_part_cannot_be_made_is_told_of_and_tried_again(
     """The policy before stays in force, and nobody is told that the new one is."""
     monkeypatch.setattr(policy_watch, "RETRY", 0.03)
     hushlist, tries = Hushlist(), list[None]()
-    runtime, make = hushlist.runtime, hushlist.parts._make
+    runtime, make = hushlist.runtime, FileInspector.__init__
 
-    def failing(extension: Extension) -> Part:
+    def failing(part: FileInspector, *arguments: Any) -> None:
         tries.append(None)
         if len(tries) == 1:
             raise ImportError("no such module")
-        return make(extension)
+        make(part, *arguments)
 
     async def steps() -> None:
         before = runtime.engine
-        hushlist.parts._make = failing
+        monkeypatch.setattr(FileInspector, "__init__", failing)
         write(policy, f"files: [{{endings: [exe]}}]\n{policy.read_text()}")
         while not tries or runtime.problem is None:
             assert len(tries) < 2
