@@ -66,6 +66,7 @@ _Read = TypeVar("_Read")
 def read_schedules(node: YamlNode, zone: tzinfo, report: ProblemReport) -> dict[str, Schedule]:
     """Every schedule by its name; errors are in the report, and a schedule with errors has its valid parts.
 
+    >>> from datetime import UTC
     >>> from hushlist.core.lists.yaml_documents import read_document
     >>> report = ProblemReport("policy.yaml")
     >>> node = read_document(b"{bedtime: {days: sun-thu, times: 21:00-06:30}, lunch: {times: 12:00}}", report)
