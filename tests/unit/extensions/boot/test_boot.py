@@ -24,7 +24,7 @@ from hushlist.core.policy.policy_reader import policy_at
 from hushlist.core.system.authority_file import known_authority
 from hushlist.extensions.boot import service_command
 from hushlist.extensions.boot.backup import BackupError, read_backup
-from hushlist.extensions.boot.belongings import belongings_of, places_of
+from hushlist.extensions.boot.belongings import Places, belongings_of, places_of
 from hushlist.extensions.boot.service_command import SERVICE, ServiceError, macos_steps, unit_text, windows_steps
 from hushlist.extensions.subscriptions.list_store import lists_folder
 from support.policies import read_whole
@@ -278,12 +278,15 @@ def test_beside_the_shipped_policy_stands_what_administrators_wrote(tmp_path: Pa
 def test_a_service_is_removed_by_root_alone_and_what_devices_trust_stays(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
     words: list[str],
     of_system: str,
     code: int,
     out: str,
     err: str,
 ) -> None:
+    absent = tmp_path / "absent"
+    monkeypatch.setattr(service_command, "SERVICE", Places(absent / "policy.yaml", absent, absent, absent))
     monkeypatch.setattr(service_command, "system", lambda: of_system)
     monkeypatch.setattr(service_command, "is_root", lambda: False)
     capsys.readouterr()
