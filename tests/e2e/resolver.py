@@ -126,6 +126,8 @@ class Resolver:
         try:
             while True:
                 message, peer = self._udp.recvfrom(65535)
+                if len(message) < _HEADER.size:
+                    continue  # no question: anybody may send to a port, or the socket has just been closed
                 answer = self._answer(message)
                 delay = self.delays.get(self.questions[-1][0], 0.0) if self.delays else 0.0
                 if delay == 0:
