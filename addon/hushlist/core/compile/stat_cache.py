@@ -21,7 +21,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import astuple, replace
 from importlib.util import find_spec
@@ -37,7 +37,7 @@ from hushlist.core.match.index import Index
 from hushlist.core.match.index_file import IndexFileError
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.policy.policy_reader import read_policy
-from hushlist.core.system.files import LONGEST_DOCUMENT, Fingerprint, read_regular
+from hushlist.core.system.files import LONGEST_DOCUMENT, Fingerprint, read_regular, source_files
 from hushlist.core.url.comparison import RedirectMemory
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ def state_of(policy: Policy) -> str | None:
     named = [file for file in policy.files if str(file) != policy.source or is_list(policy.source)]
     files: list[Path | os.DirEntry[str]] = [
         *named,
-        *sorted(_sources(Path(__file__).parent.parent.parent), key=os.fspath),
+        *sorted(source_files(Path(__file__).parent.parent.parent), key=os.fspath),
         *used,
         *_foreign_files(policy),
     ]
@@ -217,16 +217,6 @@ def _foreign_files(policy: Policy) -> list[Path]:
     from hushlist.core.system.package_code import files_of_code  # most policies start faster without it
 
     return [file for place in places for file in files_of_code(place)]
-
-
-def _sources(folder: Path | str) -> Iterator[os.DirEntry[str]]:
-    """The files of Python's in a folder and in those below it."""
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.name.endswith(".py"):
-                yield entry
-            elif entry.name != "__pycache__" and entry.is_dir(follow_symlinks=False):
-                yield from _sources(entry.path)
 
 
 def _stat(path: Path | os.DirEntry[str]) -> tuple[int, ...]:

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hushlist.core.errors import SourceError
 from hushlist.core.extension import CheckRow, ExtensionError, extensions_named
@@ -56,9 +55,6 @@ from hushlist.core.policy.scheduled_action import read_during
 from hushlist.core.policy.times import TIMEZONE, read_timezone
 from hushlist.core.policy.usable_keys import KeyTable, table_of
 from hushlist.core.system.files import LONGEST_DOCUMENT, fingerprint
-
-if TYPE_CHECKING:
-    pass
 
 
 def read_policy(

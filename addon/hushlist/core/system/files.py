@@ -163,6 +163,16 @@ def fingerprints(paths: Iterable[Path]) -> dict[Path, Fingerprint]:
     return {path: fingerprint(path) for path in paths}
 
 
+def source_files(folder: Path | str) -> Iterator[os.DirEntry[str]]:
+    """The files of Python's in a folder and in those below it; ``OSError`` if one of these cannot be read."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith(".py"):
+                yield entry
+            elif entry.name != "__pycache__" and entry.is_dir(follow_symlinks=False):
+                yield from source_files(entry.path)
+
+
 def replace_file(path: Path, octets: bytes, *, is_private: bool = False) -> None:
     """Replace a file's content atomically; its owner and permissions stay. A file that is not there is made.
 

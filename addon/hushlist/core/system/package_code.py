@@ -20,6 +20,8 @@ from importlib.util import spec_from_file_location
 from pathlib import Path
 from types import CodeType, ModuleType
 
+from hushlist.core.system.files import source_files
+
 #: not resolved: where a link leads to the package, and is changed, that is another package
 PACKAGE = Path(__file__).parent.parent.parent
 #: by which a program tells a process that it starts which code it has
@@ -102,16 +104,10 @@ class CodeOnDisk:
     @staticmethod
     def _look() -> Iterator[tuple[str, tuple[int, int]]]:
         """The package's modules, each with its time in nanoseconds and its octets."""
-        folders = [str(PACKAGE)]
-        while folders:
-            with suppress(OSError), os.scandir(folders.pop()) as entries:  # one may be gone, as it is being changed
-                for entry in entries:
-                    name = entry.name
-                    if name.endswith(".py"):
-                        status = entry.stat()
-                        yield entry.path, (status.st_mtime_ns, status.st_size)
-                    elif name != "__pycache__" and entry.is_dir():
-                        folders.append(entry.path)
+        with suppress(OSError):  # it is being changed
+            for entry in source_files(PACKAGE):
+                status = entry.stat()
+                yield entry.path, (status.st_mtime_ns, status.st_size)
 
 
 class _KeptModule(SourceFileLoader):

@@ -269,11 +269,3 @@ def test_records_are_private_and_tidied_up(policy: Path, cache: IndexCache) -> N
     cache.tidy()
     assert not record.exists()
     assert list(cache.folder.glob("*.index"))
-
-
-def test_what_python_compiled_of_this_package_is_not_looked_at(tmp_path: Path) -> None:
-    for name in ("a.py", "b.txt", "folder/c.py", "__pycache__/a.py"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).touch()
-    found = stat_cache._sources(tmp_path)
-    assert sorted(str(Path(entry.path).relative_to(tmp_path)) for entry in found) == ["a.py", "folder/c.py"]

@@ -18,6 +18,7 @@ from hushlist.core.system.files import (
     read_regular,
     reason_of,
     replace_file,
+    source_files,
     write_private,
 )
 from unit.rows import each_row
@@ -163,3 +164,11 @@ def test_a_lock_is_waited_for_and_given_back_whatever_happens(tmp_path: Path, mo
     monkeypatch.setattr(module.time, "sleep", lambda _: os.close(other))
     with locked(path, 5):
         assert [*tmp_path.iterdir()] == [path]
+
+
+def test_what_python_has_compiled_is_no_source(tmp_path: Path) -> None:
+    for name in ("a.py", "b.txt", "folder/c.py", "__pycache__/a.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    found = source_files(tmp_path)
+    assert sorted(str(Path(entry.path).relative_to(tmp_path)) for entry in found) == ["a.py", "folder/c.py"]
