@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import fields
-from functools import cache
+from functools import cache, lru_cache
 from types import NoneType
 from typing import Any, get_args
 
@@ -40,9 +40,19 @@ def _types_of(kind: type[http.MessageData]) -> tuple[tuple[str, tuple[type, ...]
     return tuple((name, tuple(member for member in types if type(member) is type), of) for name, types, of in declared)
 
 
+#: characters of a name that the cache keeps
+_LONGEST_KNOWN_NAME = 64
+
+
+@lru_cache(1024)
+def _key_of(name: str | bytes) -> bytes:
+    """The octets of a field's name, in lower case."""
+    return strutils.always_bytes(name, "utf-8", "surrogateescape").lower()
+
+
 def _get_all(headers: http.Headers, name: str | bytes) -> list[str]:
     """Look for the values of a field in one loop."""
-    key = strutils.always_bytes(name, "utf-8", "surrogateescape").lower()
+    key = _key_of(name) if len(name) <= _LONGEST_KNOWN_NAME else _key_of.__wrapped__(name)
     size = len(key)
     return [
         value.decode("utf-8", "surrogateescape")

@@ -18,6 +18,7 @@ import inspect
 from collections.abc import Awaitable, Coroutine, Generator, Iterable, Sequence
 from contextlib import suppress
 from itertools import compress, repeat
+from operator import is_not
 from types import ModuleType
 from typing import Any, Generic, TypeVar
 
@@ -59,20 +60,21 @@ class HookCalls:
 
     async def handle_lifecycle(self, event: Hook) -> None:
         """Call the hooks of an event, and then those that hear of whatever happens to a flow."""
-        (subject, *_), addons = event.args(), _with_nested(self._addons.chain)
-        await self._trigger(event, addons)
-        if isinstance(subject, flow.Flow) and any(_hooks(addons, UpdateHook.name)):
-            await self._trigger(UpdateHook([subject]), addons)
+        arguments, addons = event.args(), _with_nested(self._addons.chain)
+        await self._trigger(event, arguments, addons)
+        (subject, *_) = arguments
+        if isinstance(subject, flow.Flow) and any(_named(addons, UpdateHook.name)):
+            await self._trigger(UpdateHook([subject]), [[subject]], addons)
 
     async def trigger_event(self, event: Hook) -> None:
         """Call the hooks of an event."""
-        await self._trigger(event, _with_nested(self._addons.chain))
+        await self._trigger(event, event.args(), _with_nested(self._addons.chain))
 
-    async def _trigger(self, event: Hook, addons: Sequence[Any]) -> None:
+    async def _trigger(self, event: Hook, arguments: Sequence[Any], addons: Sequence[Any]) -> None:
         """Call each hook, as mitmproxy does; and that of the filter, whatever the addons before it do."""
-        name, arguments, filter_ = event.name, event.args(), self.filter
+        name, filter_ = event.name, self.filter
         unasked = getattr(filter_, name, None)
-        hooks = _hooks(addons, name)
+        hooks = _named(addons, name)
         for addon, hook in compress(zip(addons, hooks, strict=True), hooks):
             if addon is filter_:
                 unasked = None
@@ -97,20 +99,19 @@ class HookCalls:
 
 def _with_nested(addons: Iterable[Any]) -> list[Any]:
     """Addons, each followed by those within it, as they are now: one may come, go, or be another at any time."""
-    every: list[Any] = []
-    for addon in addons:
-        every.append(addon)
+    every = [*addons]
+    within = _named(every, "addons")
+    for place in reversed([*compress(range(len(every)), map(is_not, within, repeat(None)))]):
         try:
-            if within := getattr(addon, "addons", None):
-                every += _with_nested(map(_names_of, within))
+            every[place + 1 : place + 1] = _with_nested(map(_names_of, within[place]))
         except Exception:
             with safecall():
                 raise
     return every
 
 
-def _hooks(addons: Iterable[Any], name: str) -> list[Any]:
-    """The hook of each addon, or ``None``, as it is now: an addon may get another one, or lose it, at any time."""
+def _named(addons: Iterable[Any], name: str) -> list[Any]:
+    """What each addon has by a name, or ``None``, as it is now: an addon may get another one, or lose it, any time."""
     try:
         return [*map(getattr, addons, repeat(name), repeat(None))]
     except Exception:  # of one, which is logged

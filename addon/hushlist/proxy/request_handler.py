@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Awaitable, Collection, Coroutine
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -219,8 +219,10 @@ class RequestHandler:
         """Make a request that passes what was decided, and change it as extensions do."""
         if judgement.request.destination is not None:
             self._ask_the_name(flow, judgement.request)
-        self._name_the_host(flow)
-        self._take_out(flow, judgement)
+        if "host" not in flow.request.headers:
+            self._name_the_host(flow)
+        if names := believed_names(judgement.request.fields):
+            self._take_out(flow, judgement, names)
         for change in self._parts.change:
             if change(flow, judgement):
                 self._keep(flow)
@@ -303,18 +305,16 @@ class RequestHandler:
         Spec: RFC 9112, 3.2.2: who forwards a request "MUST generate a new Host field-value"
         """
         request = flow.request
-        if "host" not in request.headers and not (request.authority and (request.is_http2 or request.is_http3)):
+        if not (request.authority and (request.is_http2 or request.is_http3)):
             with suppress(UrlError):
                 host = canonical_host(to_bytes(request.host)).decode("ascii")
                 request.headers.insert(0, "Host", hostport(request.scheme, host, request.port))
                 self._keep(flow)
 
-    def _take_out(self, flow: http.HTTPFlow, judgement: Judgement) -> None:
-        """Take out the fields that servers believe, and that were not decided; a dry run changes nothing."""
-        names = () if judgement.settings.mode == "tag" else believed_names(judgement.request.fields)
-        if names and not decides_believed(
-            judgement.request, naming_of(flow.client_conn.proxy_mode), self._runtime.keeps
-        ):
+    def _take_out(self, flow: http.HTTPFlow, judgement: Judgement, names: Collection[bytes]) -> None:
+        """Take out the fields that servers believe, unless they were decided; a dry run changes nothing."""
+        naming = naming_of(flow.client_conn.proxy_mode)
+        if judgement.settings.mode != "tag" and not decides_believed(judgement.request, naming, self._runtime.keeps):
             headers = flow.request.headers
             headers.fields = tuple(field for field in headers.fields if field[0] not in names)
             flow.metadata[flow_outcome.TAKEN_OUT] = ", ".join(sorted(map(_shown, names)))

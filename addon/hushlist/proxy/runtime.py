@@ -13,7 +13,7 @@ from hushlist.core.decide.engine import Engine
 from hushlist.core.errors import Lines, logger_of, number_of, printable
 from hushlist.core.extension import Notice
 from hushlist.core.match.rule import Action
-from hushlist.core.policy.groups import Client, Group, GroupSettings
+from hushlist.core.policy.groups import MODES, Client, Group, GroupSettings
 from hushlist.core.policy.proxy_settings import FailureCause
 from hushlist.core.url.comparison import RedirectMemory
 from hushlist.core.url.http_head import Keeps
@@ -135,7 +135,7 @@ class Runtime:
         """
         engine = self.engine
         group = _EVERYBODY if engine is None else engine.group(client)
-        settings = group.settings.under(self.mode)
+        settings = group.settings if self.mode == MODES[0] else group.settings.under(self.mode)
         if settings.mode == "off":
             return None
         start = perf_counter_ns()

@@ -241,8 +241,8 @@ def ways(hushlist: Hushlist, flow: http.HTTPFlow) -> tuple[int, int]:
 @each_row(
     ("host", "kind", "rule", "calls", "files"),
     [
-        ("h.example", "domains", "blocked.test", 63, 19),
-        ("blocked.test", "domains", "blocked.test", 148, 32),
+        ("h.example", "domains", "blocked.test", 60, 18),
+        ("blocked.test", "domains", "blocked.test", 147, 32),
         ("h.example", "adblock", "/ads/banner", 103, 30),
     ],
 )

@@ -243,6 +243,8 @@ class Engine:
             known_host = hosts.by_name[request.hosts[0]]
         except UrlError as error:
             return self._unparsable(request, error.reason)
+        if known_host.decision is None and not self._is_simple:  # its address has to be looked at
+            return None
         if self._checks and not self._is_harmless(request, known_host):
             return None
         decision = known_host.decision or self._below(known_host, request.target)

@@ -34,6 +34,8 @@ def _is_long(host: bytes | str) -> bool:
 
     Python's Punycode takes a time that grows with the square of a label's length, before it finds it too long.
     """
+    if len(host) <= _LONGEST_LABEL:  # as nearly all
+        return False
     labels: Sequence[bytes | str] = dots.split(host) if isinstance(host, str) else host.split(b".")
     return len(host) > _LONGEST_AUTHORITY or max(map(len, labels)) > _LONGEST_LABEL
 
