@@ -22,12 +22,12 @@ sys.path.insert(0, str(ROOT / "addon"))
 
 from hushlist.core.decide.engine import Engine
 from hushlist.core.errors import UrlError
-from hushlist.core.match.index_writer import index_of
 from hushlist.core.match.rule import Action, Expression, ExpressionHash, Pattern, Rule, Terms
 from hushlist.core.match.seal import SealKey
 from hushlist.core.policy.policy_file import Layer, Policy
 from hushlist.core.url import safebrowsing
 from hushlist.core.url.request import Request, request_of
+from support.engines import index_of
 
 LONG = 1 << 16
 TERMS = Terms(Action.BLOCK, "bench", "bench", layer="lists")

@@ -20,10 +20,10 @@ from urllib.parse import unquote_to_bytes, urlsplit
 from hushlist.core.decide.decision import STOPPING
 from hushlist.core.decide.engine import Engine
 from hushlist.core.match.expressions import full_hash
-from hushlist.core.match.index_writer import index_of
 from hushlist.core.match.rule import Action, Expression, ExpressionHash, Rule, Terms
 from hushlist.core.policy.policy_file import Layer, Policy
 from hushlist.core.url.request import Request
+from support.engines import index_of
 
 #: a target as a path that is served; ``None`` where the server refuses it
 Model = Callable[[bytes], bytes | None]

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from io import BytesIO
+from itertools import groupby
+
 from hushlist.core.decide.decision import Decision, Judgement
 from hushlist.core.decide.engine import Engine
 from hushlist.core.lists.list_source import ListDefaults, ProblemReport
 from hushlist.core.lists.yaml_rules import read_yaml
-from hushlist.core.match.index_writer import index_of
+from hushlist.core.match.index import Index
+from hushlist.core.match.index_writer import assemble, merge_all
 from hushlist.core.match.rule import Action, Rule
+from hushlist.core.match.rule_collector import RunCollector
 from hushlist.core.policy.groups import NOBODY, GroupSettings
 from hushlist.core.policy.policy_file import Layer, Policy
 from hushlist.core.url.request import Request
@@ -25,6 +31,18 @@ def rules_in(layer: Layer) -> list[Rule]:
     """The rules of a policy's layer, read from its files."""
     texts = ((file, file.path.read_bytes(), ProblemReport(str(file.path))) for file in layer.lists)
     return [rule for file, text, report in texts for rule in file.format.read(text, file.defaults, report)]
+
+
+def index_of(rules: Iterable[Rule]) -> Index:
+    """An index in memory, for a few rules."""
+    parts = []
+    for number, (layer, rules_of_layer) in enumerate(groupby(rules, lambda rule: rule.terms.layer)):
+        collector = RunCollector(number, layer)
+        collector.add(rules_of_layer)
+        parts.append(collector.finish())
+    file = BytesIO()
+    assemble(file, parts, merge_all(parts))
+    return Index(file.getvalue())
 
 
 def engine_of(*layers: str, unparsable: Action = Action.BLOCK) -> Engine:

@@ -9,8 +9,7 @@ from functools import cache, partial
 from hushlist.core.compile.compile_report import SECTION, CompileReport
 from hushlist.core.match.index import Index
 from hushlist.core.match.index_file import CRC, HEADER, MAGIC, SECTIONS_AT, VERSION, IndexFileError
-from hushlist.core.match.index_writer import index_of
-from support.engines import rules_of
+from support.engines import index_of, rules_of
 from unit.core.match.plain_index import canonical, octets_of
 from unit.parsers.table import Parser, put, scratch_file
 

@@ -10,7 +10,6 @@ from hushlist.core.lists.list_source import ProblemReport
 from hushlist.core.lists.patterns import canonical_target
 from hushlist.core.lists.yaml_documents import read_document
 from hushlist.core.match.index import Index
-from hushlist.core.match.index_writer import index_of
 from hushlist.core.policy.groups import Client
 from hushlist.core.policy.policy_reader import read_policy
 from hushlist.core.policy.schedule import read_schedules
@@ -18,6 +17,7 @@ from hushlist.extensions.safe_search.safe_search import rewrite_for_safe_search,
 from hushlist.extensions.unblock import SCOPES
 from hushlist.extensions.unblock.credentials import TokenError, Tokens, hash_code, parse_stored, tidied_code
 from hushlist.extensions.unblock.grants import check_target
+from support.engines import index_of
 from unit.parsers.table import KEY, NOON, ROOT, Parser, check_problems, put, scratch_file, text_of
 
 PARSERS: dict[str, Parser] = {}

@@ -13,7 +13,6 @@ from hushlist.core.decide.engine import Engine
 from hushlist.core.lists.patterns import parse_expression
 from hushlist.core.match.checks import Check
 from hushlist.core.match.expressions import full_hash
-from hushlist.core.match.index_writer import index_of
 from hushlist.core.match.rule import Action, ExpressionHash, Rule, Terms
 from hushlist.core.policy.groups import GroupSettings
 from hushlist.core.policy.policy_file import Layer, Policy
@@ -21,6 +20,7 @@ from hushlist.extensions.safe_browsing.confirmations import Confirmations, FullH
 from hushlist.extensions.safe_browsing.questions import Questions
 from hushlist.extensions.safe_browsing.threat_lists import SafeBrowsing, ThreatList
 from hushlist.proxy.addon import Hushlist
+from support.engines import index_of
 from support.parts import part_of
 
 SERVICE = SafeBrowsing(5, "https://lists.example", ("all-4b",))

@@ -20,15 +20,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial, reduce
-from io import BytesIO
-from itertools import accumulate, compress, count, groupby, islice
+from itertools import accumulate, compress, count, islice
 from operator import eq, or_
 from pathlib import Path
 from struct import Struct
 from typing import BinaryIO, NamedTuple
 
 from hushlist.core.match.expressions import DEEPEST_HOST, DEEPEST_PATH
-from hushlist.core.match.index import Index
 from hushlist.core.match.index_file import (
     CRC,
     EXPRESSIONS,
@@ -47,8 +45,8 @@ from hushlist.core.match.index_file import (
 )
 from hushlist.core.match.index_table import MARKS, PLACE, Shape, bits_for, filter_length
 from hushlist.core.match.matcher import matcher_of
-from hushlist.core.match.rule import FINAL, Rule
-from hushlist.core.match.rule_collector import CollectedPart, RunCollector
+from hushlist.core.match.rule import FINAL
+from hushlist.core.match.rule_collector import CollectedPart
 from hushlist.core.match.sorted_runs import OCTETS, SortedRun, Stored, key_ranges, load, rows_in_range, store, unspill
 
 #: octets of a row's part, behind its key
@@ -355,25 +353,3 @@ def _mixed_layers(parts: Sequence[CollectedPart]) -> Iterator[str]:
 def duplicates_of(merged: Mapping[str, Merged]) -> Counter[int]:
     """Part -> how many of its rules were left out as duplicates."""
     return sum((piece.duplicates for table in merged.values() for piece in table.pieces), Counter[int]())
-
-
-# -- all steps ---------------------------------------------------------------------------------------------------------
-
-
-def index_of(rules: Iterable[Rule]) -> Index:
-    """An index in memory, for a few rules.
-
-    >>> from hushlist.core.match.rule import Action, Expression, Terms
-    >>> from hushlist.core.url.parts import split_web
-    >>> rule = Rule(Expression(b"h.example/"), Terms(Action.BLOCK, "list", "file"), 1)
-    >>> [match.text for match in index_of([rule]).find(split_web(b"http://www.h.example/x"))]
-    ['h.example/']
-    """
-    parts = []
-    for number, (layer, rules_of_layer) in enumerate(groupby(rules, lambda rule: rule.terms.layer)):
-        collector = RunCollector(number, layer)
-        collector.add(rules_of_layer)
-        parts.append(collector.finish())
-    file = BytesIO()
-    assemble(file, parts, merge_all(parts))
-    return Index(file.getvalue())

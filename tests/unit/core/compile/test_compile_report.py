@@ -4,7 +4,7 @@ import pytest
 
 from hushlist.core.compile.compile_report import CompileReport, ListReport
 from hushlist.core.errors import Problem
-from hushlist.core.match.index_writer import index_of
+from support.engines import index_of
 
 
 @pytest.fixture

@@ -6,11 +6,10 @@ from itertools import permutations
 from hypothesis import given
 
 from hushlist.core.decide.decision import Decision, decide, original_url, strictest
-from hushlist.core.match.index_writer import index_of
 from hushlist.core.match.rule import Action
 from hushlist.core.url.request import Request, canonical_url
 from hushlist.core.url.safebrowsing import SAFEBROWSING
-from support.engines import rules_of
+from support.engines import index_of, rules_of
 from unit.hostile import octets
 from unit.rows import each_row
 

@@ -24,7 +24,6 @@ from hushlist.core.lists.patterns import parse_whole_url
 from hushlist.core.match.checks import CHECKS, Check
 from hushlist.core.match.expressions import full_hash
 from hushlist.core.match.index import Host, Index
-from hushlist.core.match.index_writer import index_of
 from hushlist.core.match.rule import RUNGS, Action, Expression, ExpressionHash, Rule, Terms, WholeUrl
 from hushlist.core.match.rule_match import Match
 from hushlist.core.policy.groups import NOBODY, Client, Group, GroupSettings, LayerUse
@@ -39,7 +38,7 @@ from hushlist.core.url.request import MOST_HOSTS, Request, StatedContext, canoni
 from hushlist.extensions.unblock.admin_blocks import NO_BLOCKS, BlockTable
 from hushlist.extensions.unblock.grants import Grant, GrantTable
 from hushlist.extensions.unblock.overrides import Overrides
-from support.engines import engine_of, rules_of
+from support.engines import engine_of, index_of, rules_of
 from unit.core.match.plain_index import SEAL, STEADY, RulesAndRequests, given_rules, octets_of
 from unit.hostile import LONG, octets, seconds, urls
 from unit.plain_engine import PlainEngine, parts_of

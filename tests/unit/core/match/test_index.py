@@ -11,13 +11,12 @@ from hypothesis import given, settings
 from hushlist.core.match.expressions import expressions, host_suffixes, suffixes_with_top_level
 from hushlist.core.match.index import Index
 from hushlist.core.match.index_file import IndexFileError
-from hushlist.core.match.index_writer import index_of
 from hushlist.core.match.rule import Action, Expression, ExpressionHash, Pattern, Rule, Terms, WholeUrl
 from hushlist.core.match.rule_match import Match
 from hushlist.core.match.seal import SealKey
 from hushlist.core.url.hashed_uri import HashedUri
 from hushlist.core.url.parts import split_generic
-from support.engines import rules_of
+from support.engines import index_of, rules_of
 from unit.core.match.plain_index import SEAL, STEADY, PlainIndex, RulesAndRequests, canonical, given_rules, octets_of
 
 TERMS = Terms(Action.BLOCK, "list", "file")

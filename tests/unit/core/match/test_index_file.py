@@ -14,10 +14,9 @@ import pytest
 from hushlist.core.match import index_file
 from hushlist.core.match.index import Index
 from hushlist.core.match.index_file import CRC, HEADER, MAGIC, SECTIONS_AT, VERSION, IndexFileError
-from hushlist.core.match.index_writer import index_of
 from hushlist.core.match.rule_match import Match
 from hushlist.core.url.parts import Parts
-from support.engines import rules_of
+from support.engines import index_of, rules_of
 from unit.core.match.plain_index import canonical, octets_of
 from unit.rows import each_row
 

@@ -11,11 +11,11 @@ from hushlist.core.match import sorted_runs
 from hushlist.core.match.expressions import DEEPEST_HOST, DEEPEST_PATH, full_hash
 from hushlist.core.match.index import Index
 from hushlist.core.match.index_file import GUIDE
-from hushlist.core.match.index_writer import Merged, append, assemble, duplicates_of, index_of, merge_runs, merge_tasks
+from hushlist.core.match.index_writer import Merged, append, assemble, duplicates_of, merge_runs, merge_tasks
 from hushlist.core.match.rule import Action, Expression, ExpressionHash, Rule, Terms
 from hushlist.core.match.rule_collector import CollectedPart, RunCollector
 from hushlist.core.match.sorted_runs import load
-from support.engines import rules_of
+from support.engines import index_of, rules_of
 from unit.core.match.plain_index import canonical, octets_of
 from unit.rows import each_row
 

@@ -9,13 +9,12 @@ import pytest
 from hushlist.core.decide.decision import decide
 from hushlist.core.match import shadowed
 from hushlist.core.match.expressions import full_hash
-from hushlist.core.match.index_writer import index_of
 from hushlist.core.match.rule import Action, Expression, ExpressionHash, Rule, Terms
 from hushlist.core.match.rule_collector import Candidates, RunCollector
 from hushlist.core.match.rule_match import Match
 from hushlist.core.match.shadowed import Shadowed, find_shadowed
 from hushlist.core.url.parts import Parts
-from support.engines import rules_of
+from support.engines import index_of, rules_of
 from unit.core.match.plain_index import PlainIndex, canonical, without_duplicates
 from unit.rows import each_row
 

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable
 
-from hushlist.core.match.index_writer import index_of
 from hushlist.core.match.rule import Action, Rule, Terms
 from hushlist.core.url.path_interpretations import FormBudget
 from hushlist.core.url.request import Request, StatedContext, canonical_forms, request_of
 from hushlist.extensions.adblock.filter_index import FilteredRequest, FilterIndex
 from hushlist.extensions.adblock.filter_reader import parse_filter
+from support.engines import index_of
 
 
 def seen(request: Request, filters: Iterable[str]) -> FilteredRequest:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hushlist.core.match.context import KINDS, Context
 from hushlist.core.match.index import Index
 from hushlist.core.match.index_file import FILTERED, IndexFileError
-from hushlist.core.match.index_writer import assemble, index_of, merge_all
+from hushlist.core.match.index_writer import assemble, merge_all
 from hushlist.core.match.rule import Action, Rule, Terms
 from hushlist.core.match.rule_collector import RunCollector
 from hushlist.core.match.rule_match import Match
@@ -19,6 +19,7 @@ from hushlist.extensions.adblock.filter_index import FilterIndex
 from hushlist.extensions.adblock.filter_reader import parse_filter
 from hushlist.extensions.adblock.filter_table import MOST_OF_KEY
 from hushlist.extensions.adblock.network_filter import MOST_WORK, NetworkFilter, UrlInContext, Work
+from support.engines import index_of
 
 
 def index_with(filters: Iterable[str], layer: str = "") -> Index:

@@ -12,7 +12,6 @@ import pytest
 from hushlist.core.decide.engine import Engine
 from hushlist.core.errors import FetchError
 from hushlist.core.match.expressions import full_hash
-from hushlist.core.match.index_writer import index_of
 from hushlist.core.match.rule import Action, Expression, ExpressionHash, Rule, Terms
 from hushlist.core.policy.groups import GroupSettings
 from hushlist.core.policy.policy_file import Layer, Policy
@@ -20,6 +19,7 @@ from hushlist.core.policy.scheduled_action import ScheduledAction
 from hushlist.core.url.request import Request, StatedContext, request_of
 from hushlist.extensions.safe_browsing.confirmations import Confirmations, FullHashes, Question, Search, Threat
 from hushlist.extensions.safe_browsing.threat_lists import GOOGLE, SafeBrowsing, ThreatList
+from support.engines import index_of
 
 PHISHING, MALWARE = "hrn://a.example/phishing", "hrn://a.example/malware"
 SERVICE = SafeBrowsing(

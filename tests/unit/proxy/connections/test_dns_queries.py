@@ -20,7 +20,6 @@ from mitmproxy.test import tflow
 
 from hushlist.core.decide.engine import Engine
 from hushlist.core.match.expressions import full_hash
-from hushlist.core.match.index_writer import index_of
 from hushlist.core.match.rule import Action, ExpressionHash, Rule, Terms
 from hushlist.core.policy.policy_file import Layer, Policy
 from hushlist.core.policy.proxy_settings import FailureCause, NameAnswers, OnFailure
@@ -31,6 +30,7 @@ from hushlist.proxy.connections.dns_queries import DnsQueries, ask_filter_first,
 from hushlist.proxy.flow_outcome import BLOCKED, KEY
 from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.service.policy_watch import PolicyWatch
+from support.engines import index_of
 from unit.rows import each_row
 
 RULES = """

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from hushlist.core.decide.decision import Decision
 from hushlist.core.decide.engine import Engine
 from hushlist.core.match.checks import Check
-from hushlist.core.match.index_writer import index_of
 from hushlist.core.match.rule import Action, Rule, Terms
 from hushlist.core.policy.groups import NOBODY, Client, Group, GroupSettings
 from hushlist.core.policy.policy_file import Layer, Policy
@@ -24,7 +23,7 @@ from hushlist.core.url.hashed_uri import HashKey, hash_uri
 from hushlist.extensions.adblock.filter_reader import parse_filter
 from hushlist.tools.squid import helper as helper_module
 from hushlist.tools.squid.helper import LONGEST_LINE, AccessList, Redirector, SquidHelper, cut_lines, serve
-from support.engines import engine_of, rules_of
+from support.engines import engine_of, index_of, rules_of
 from unit.hostile import as_squid_escapes, octets, seconds
 from unit.rows import each_row
 

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from hushlist.core.compile.stat_cache import load_engine
 from hushlist.core.decide.decision import STOPPING
 from hushlist.core.decide.engine import Engine
-from hushlist.core.match.index_writer import index_of
 from hushlist.core.match.rule import Action, ExpressionHash
 from hushlist.core.policy.groups import NOBODY, Client
 from hushlist.core.policy.policy_file import Layer, Policy
@@ -23,6 +22,7 @@ from hushlist.tools.audit.replay.auditor import ReplayMoment
 from hushlist.tools.audit.replay.decryption import MOST_DISTINCT, DistinctNames, SettingCounts, TlsUse, tls_host
 from hushlist.tools.audit.replay.partition import tallied_report
 from hushlist.tools.audit.sources.recorded_request import RecordedRequest
+from support.engines import index_of
 from unit.core.match.plain_index import STEADY, RulesAndRequests, given_rules
 from unit.rows import each_row
 from unit.tools.audit.samples import NOW, tally_of, write_policy
