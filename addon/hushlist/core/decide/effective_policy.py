@@ -7,7 +7,7 @@ hrn: superordinate that has one".
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -17,7 +17,7 @@ from hushlist.core.decide.decision import BY_CATEGORY, STOPPING, VIA_CATEGORY, D
 from hushlist.core.decide.verdict import NO_BLOCKS, Blocks
 from hushlist.core.match.rule import FINAL, Action, Anything, ExpressionHash, Rule, Scope, Terms
 from hushlist.core.match.rule_match import Match
-from hushlist.core.policy.groups import DEFAULT_LAYER, Group, LayerUse
+from hushlist.core.policy.groups import DEFAULT_LAYER, Group
 from hushlist.core.policy.scheduled_action import ScheduledAction
 from hushlist.core.system.memory import BoundedCache
 from hushlist.core.url.hrn import parse_hrn
@@ -79,7 +79,7 @@ class EffectivePolicy:
         # In UTC: Python compares moments of one time zone by the clock's time, which repeats when summer time ends.
         self._now = now.astimezone(UTC)
         # schedule -> when it changes next; computed once, since that takes as long as hundreds of decisions
-        changes = {schedule.name: schedule.next_change(now) for schedule in (*_schedules(group), *named)}
+        changes = {schedule.name: schedule.next_change(now) for schedule in (*group.schedules.values(), *named)}
         said = _Moment(self._now, changes)
         uses = [use for use in group.layers if use.during is None or use.during.is_on(now)]
         #: layer that counts now -> until when
@@ -192,14 +192,6 @@ def _may_allow(match: Match) -> bool:
     """ "A prefix that an attacker can collide with must never open a door"."""
     pattern = match.rule.pattern
     return not isinstance(pattern, ExpressionHash) or pattern.is_full
-
-
-def _schedules(group: Group) -> Iterator[Schedule]:
-    """All schedules that change something for a group."""
-    settings = group.settings
-    timed = (*settings.categories.values(), *filter(None, [settings.default]))
-    by: list[ScheduledAction | LayerUse] = [*group.layers, *(step for action in timed for step in action.chain())]
-    return (item.during for item in by if item.during is not None)
 
 
 def _first(*moments: datetime | None) -> datetime | None:

@@ -19,6 +19,7 @@ from mitmproxy import connection, ctx
 from mitmproxy.utils import human
 
 from hushlist.core.errors import HushlistError, logger_of
+from hushlist.core.policy.groups import is_in
 from hushlist.proxy.connections.client_connections import handler_of
 
 logger = logger_of(__name__)
@@ -132,14 +133,8 @@ class ProxyProtocol:
 
     def connected(self, client: connection.Client) -> Awaitable[None] | None:
         """mitmproxy's hook: it waits for this before it reads what the client sends."""
-        return self._take(client) if self.balancers and self._is_balancer(client) else None
-
-    def _is_balancer(self, client: connection.Client) -> bool:
-        if client.transport_protocol != "tcp":
-            return False
-        address = ip_address(client.peername[0].partition("%")[0])
-        address = getattr(address, "ipv4_mapped", None) or address
-        return any(address in network for network in self.balancers)
+        is_tcp = client.transport_protocol == "tcp"
+        return self._take(client) if self.balancers and is_tcp and is_in(client.peername[0], self.balancers) else None
 
     async def _take(self, client: connection.Client) -> None:
         """Read the header; without one that can be used, mitmproxy closes the connection."""
