@@ -193,10 +193,6 @@ def canonical_host(host: bytes) -> bytes:
 _PLAIN_TARGET = re.compile(
     rb"((?:(?>/(?![/(])[^\x00-\x20\x7f-\xff#$%/;?\\]*+(?<!\.)))++)(?:\?([^\x00-\x20\x7f-\xff#]*+))?"
 )
-# The same, but for parameters.
-_WITH_PARAMETERS = re.compile(_PLAIN_TARGET.pattern.replace(rb";", b"", 1))
-#: octets of a target of which parameters are quickly read
-_SHORT_TARGET = 1 << 12
 _PERCENT, _NUL = b"%\0"
 
 
@@ -278,13 +274,6 @@ def _every_form(scheme: bytes, target: bytes, budget: FormBudget) -> tuple[tuple
     plain = plain_target(target)
     if plain and scheme in WEB:
         return (Parts(scheme, None, b"h", None, *plain),), False
-    if b";" in target and scheme in WEB and len(target) <= _SHORT_TARGET:
-        # Of a target that is plain without its parameters, only they can be read in two ways.
-        sent = _WITH_PARAMETERS.fullmatch(target)
-        bare = normalization.remove_parameters(sent[1]) if sent else b""
-        if sent and is_plain_target(bare):
-            query = canonical_query(sent[2])
-            return tuple([Parts(scheme, None, b"h", None, path, query) for path in (sent[1], bare)]), False
     scheme = scheme if _SCHEME.fullmatch(scheme) else b"http"
     name, mark, query = target.partition(b"?")
     readings, is_cut = path_interpretations(rooted(name), query if mark else None, budget)
