@@ -45,26 +45,6 @@ class Blocks(Protocol):
         """Whether a page of a host is blocked, so that its name alone does not tell."""
 
 
-class NoBlocks:
-    """Nothing is blocked beside the rules."""
-
-    categories: frozenset[str] = frozenset()
-
-    def __bool__(self) -> bool:
-        return False
-
-    def touches(self, host: bytes, categories: Iterable[str]) -> bool:
-        """No block stops anything."""
-        return False
-
-    def has_pages(self, host: bytes) -> bool:
-        """No page is blocked."""
-        return False
-
-
-NO_BLOCKS = NoBlocks()
-
-
 class Verdict(Protocol):
     """Has its say on what the rules decide. It does not wait, and raises nothing.
 
@@ -97,7 +77,7 @@ class _EveryBlocks(tuple[Blocks, ...]):
         return frozenset().union(*(blocks.categories for blocks in self))
 
     def __bool__(self) -> bool:
-        return any(map(bool, tuple(self)))
+        return any(self)
 
     def touches(self, host: bytes, categories: Iterable[str]) -> bool:
         """Whether one of them does."""
@@ -109,9 +89,13 @@ class _EveryBlocks(tuple[Blocks, ...]):
         return any(blocks.has_pages(host) for blocks in self)
 
 
+#: nothing is blocked beside the rules
+NO_BLOCKS = _EveryBlocks()
+
+
 class _Several:
     def __init__(self, verdicts: Sequence[Verdict]) -> None:
-        self._verdicts, self._blocks = verdicts, _EveryBlocks()
+        self._verdicts, self._blocks = verdicts, NO_BLOCKS
 
     def blocks_at(self, now: float) -> Blocks:
         """All; the same object while each is the same."""
