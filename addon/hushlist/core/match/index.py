@@ -187,7 +187,7 @@ class Index(IndexFile):
             rungs = (name.removeprefix(URL_TABLE).lstrip() for name in tables if name.startswith(URL_TABLE))
             self._urls = [(rung, RUNGS[rung], tables[f"{URL_TABLE} {rung}"]) for rung in rungs]
             sections = [self.directory.sections[name] for name in ("parts", "offsets", "terms")]
-            entry = self.directory.sections["filter"]
+            self._filter = self.mapped("filter")
         except (LookupError, ValueError) as error:
             raise IndexFileError(source, f"its tables cannot be read: {error}") from error
         self._terms = RowTerms(self._read, sections, source)
@@ -208,10 +208,10 @@ class Index(IndexFile):
         self.has_uris, self.has_urls = bool(self._uris), bool(self._urls)
         self._every_table = tuple(tables.values())
         keys = sum(map(len, self._every_table))
-        if entry.length < filter_length(keys) or entry.length.bit_count() != 1:
+        length = len(self._filter)
+        if length < filter_length(keys) or length.bit_count() != 1:
             raise IndexFileError(source, "its filter is not as long as it says")
-        self._filter = memoryview(octets)[entry.offset : entry.offset + entry.length]
-        self._filter_shift = 33 - entry.length.bit_length()
+        self._filter_shift = 33 - length.bit_length()
         self._ranges = tables.get(RANGES)
         #: extension -> its filters, if there are some that do not only take back others
         self.filters = {entry: self._open_filters(entry, tables) for entry in self.directory.filter_lists}
@@ -248,17 +248,13 @@ class Index(IndexFile):
     def _open_filters(self, extension: str, tables: Mapping[str, IndexTable]) -> Matcher:
         lists, terms_of = self.directory.filter_lists[extension], self._terms_of
 
-        def section(name: str) -> memoryview:
-            place = self.directory.sections[f"{extension} {name}"]
-            return memoryview(self._octets)[place.offset : place.offset + place.length]
-
         try:
             table = tables[f"{FILTER_TABLE} {extension}"]
 
             def places_of(key: bytes) -> list[tuple[Terms, int]]:
                 return [(terms_of(row)[1], row.line) for row in table.find(key)]
 
-            return matcher_of(extension)(section, places_of, lists, self.source)
+            return matcher_of(extension)(lambda name: self.mapped(f"{extension} {name}"), places_of, lists, self.source)
         except (LookupError, ValueError, TypeError) as error:
             raise IndexFileError(self.source, f"its filters cannot be read: {error}") from error
 
