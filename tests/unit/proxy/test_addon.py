@@ -24,7 +24,7 @@ from hushlist.core.policy.usable_keys import table_of
 from hushlist.core.system import authority_file
 from hushlist.core.url.request import Request
 from hushlist.extensions.fleet.heartbeat import Heartbeat
-from hushlist.proxy import addon, flow_outcome, request_handler
+from hushlist.proxy import addon_options, flow_outcome, request_handler
 from hushlist.proxy.addon import Hushlist, LastLook
 from hushlist.proxy.connections.name_lookups import NameLookups
 from hushlist.proxy.connections.relayed_connections import RelayedConnections
@@ -421,7 +421,7 @@ def test_an_authority_that_is_not_whole_ends_the_start_and_one_that_is_is_read_o
         read.append(folder)
         return authority_file.fault_of_authority(folder, passphrase)
 
-    monkeypatch.setattr(addon, "fault_of_authority", fault_of)
+    monkeypatch.setattr(addon_options, "fault_of_authority", fault_of)
     (tmp_path / authority_file.CERTIFICATE).write_text("what devices trust")
     context.configure(hushlist, confdir=str(tmp_path))
     assert f"confdir cannot be used: {tmp_path / authority_file.NAME} is gone" in caplog.text
