@@ -1,8 +1,9 @@
 """Identifiers in the log: reference numbers, and pseudonyms of clients.
 
 A reference is short enough to be read out, sorts by time, and needs no coordination. It is ten characters of base 32:
-30 bits of seconds since 2025, then 20 random bits. One process never makes the same twice, unless its clock is set back
-by a day; two that are made for the same second by two processes, or by such a clock, agree once in a million.
+30 bits of seconds since 2025, then 20 bits, which are random for the first of a second. One process never makes the
+same twice, unless its clock is set back by a day; two that are made for the same second by two processes, or by such a
+clock, agree once in a million.
 
 A pseudonym is the same for the same client until the key changes; without the key, it cannot be turned back.
 
@@ -61,16 +62,21 @@ class References:
     """Makes references, each greater than the last; for one thread. A clock set back by a day begins anew."""
 
     def __init__(self) -> None:
-        self._last = -1
+        self._last = self._second = -1
 
     def make(self, moment: float) -> str:
         """The next reference; ``moment`` is in seconds since 1970."""
-        seconds = max(0, int(moment) - _EPOCH)
-        number = seconds << _RANDOM_BITS | secrets.randbits(_RANDOM_BITS)
-        # the random bits were lower than the last in this second, or the clock was put back
-        is_near = self._last - number < _DAY << _RANDOM_BITS  # else, all would be of a time far ahead
-        self._last = min(max(number, self._last + 1) if is_near else number, _MOST)
+        second = int(moment)
+        self._last = min(self._last + 1 if second == self._second else self._first_of(second), _MOST)
+        self._second = second
         return base32(self._last, LENGTH)
+
+    def _first_of(self, second: int) -> int:
+        """The first number of a second: random, unless it had to be lower than the last."""
+        number = max(0, second - _EPOCH) << _RANDOM_BITS | secrets.randbits(_RANDOM_BITS)
+        # more numbers were made than a second has, or the clock was put back
+        is_near = self._last - number < _DAY << _RANDOM_BITS  # else, all would be of a time far ahead
+        return max(number, self._last + 1) if is_near else number
 
 
 _KEY_FILE = "pseudonyms.key"
