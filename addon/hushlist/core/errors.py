@@ -46,6 +46,8 @@ def without_user(url: bytes | str) -> bytes | str:
     ('http://h.example/@x', b'//h.example')
     """
     if isinstance(url, bytes):
+        if b"@" not in url:  # as most
+            return url
         return _USER_INFORMATION.sub("//", url.decode("latin-1")).encode("latin-1")
     return _USER_INFORMATION.sub("//", url)
 

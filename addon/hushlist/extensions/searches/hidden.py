@@ -10,7 +10,8 @@
 from __future__ import annotations
 
 import re
-from itertools import chain, islice
+from functools import lru_cache
+from itertools import chain, islice, takewhile
 
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.url.normalization import parameter_name, percent_decode_repeatedly
@@ -22,9 +23,8 @@ REMOVED = "(search-removed)"
 
 #: a URL, or an expression: scheme, authority, path, and what follows
 _URL = re.compile(r"((?:[A-Za-z][A-Za-z0-9+.-]*://)?)([^/?#\\]*)([^?#]*)(.*)", re.DOTALL)
-#: after which another URL may stand, in a path or a value
-_BEFORE = re.compile(rb":/+|=")
-_HOST_WITHIN = re.compile(rb"[a-z0-9.-]{3,255}", re.IGNORECASE)
+#: the host of another URL, and what it may stand after in a path or a value
+_HOST_WITHIN = re.compile(rb"(?::/+|=)([a-z0-9.-]{3,255})", re.IGNORECASE)
 _SEPARATORS = re.compile(rb"[?#&;]")
 #: paths to which pages send what is typed so far
 _SUGGESTIONS = re.compile(rb"sugg|complet|typeahead|/ac(?:/|\Z)|/sug(?:/|\Z)", re.IGNORECASE)
@@ -47,6 +47,7 @@ class HiddenSearches:
         of_others = chain.from_iterable(host.split(b".") for host in (SEARCH_HOST, WORD_HOST, _TRANSLATED))
         #: labels of which a text has one if anything in it may be a search
         self._labels = self._engines.labels.union(of_others)
+        self._of_authority = lru_cache(1024)(self._engines_of)
 
     def __call__(self, text: str) -> str:
         """A text without what was searched."""
@@ -58,12 +59,10 @@ class HiddenSearches:
             return text
         head = match[1] + match[2]
         path, rest = (part.encode("ascii", "backslashreplace") for part in (match[3], match[4]))
-        host = percent_decode_repeatedly(match[2].encode("ascii", "backslashreplace")).lower()
-        host = host.rpartition(b"@")[2].partition(b":")[0].rstrip(b".")
-        if host in (SEARCH_HOST, WORD_HOST):
+        engines = self._of_authority(match[2])
+        if engines is None:
             return f"{head}/?{REMOVED}"
         path, rest = percent_decode_repeatedly(path), rest and percent_decode_repeatedly(rest)
-        engines = self._of_host(host)
         if (begin := _begin(engines, path)) is not None:
             return f"{head}{begin.decode()}{REMOVED}"
         may_be_within = self._has_label(path + rest)
@@ -76,6 +75,12 @@ class HiddenSearches:
     def _has_label(self, octets: bytes) -> bool:
         """Whether a decoded text has a label of a host whose searches are hidden; if not, there is none in it."""
         return not self._labels.isdisjoint(octets.lower().translate(_LABELS).split())
+
+    def _engines_of(self, authority: str) -> list[Engine] | None:
+        """The engines of a URL's authority; ``None`` for a host that only stands for searches."""
+        host = percent_decode_repeatedly(authority.encode("ascii", "backslashreplace")).lower()
+        host = host.rpartition(b"@")[2].partition(b":")[0].rstrip(b".")
+        return None if host in (SEARCH_HOST, WORD_HOST) else self._of_host(host)
 
     def _of_host(self, host: bytes) -> list[Engine]:
         """The engines of a host, or of that whose pages it translates."""
@@ -94,8 +99,8 @@ class HiddenSearches:
 
     def _near(self, text: bytes, end: int) -> list[tuple[int, list[Engine]]]:
         """Where engines' hosts end in a text, with the engines; one more than are looked at."""
-        hosts = (_HOST_WITHIN.match(text, before.end()) for before in _BEFORE.finditer(text, 0, end))
-        named = ((host.end(), self._of_host(host[0].lower().rstrip(b"."))) for host in hosts if host)
+        hosts = takewhile(lambda host: host.start(1) <= end, _HOST_WITHIN.finditer(text))
+        named = ((host.end(), self._of_host(host[1].lower().rstrip(b"."))) for host in hosts)
         return list(islice((pair for pair in named if pair[1]), _MOST_WITHIN + 1))
 
 
