@@ -14,9 +14,10 @@ from e2e.origin import LOOPBACK, Origin
 from e2e.policies import stored, write_list
 from e2e.proxy import PATIENCE, Proxy, mitmdump
 from hushlist.extensions.journal.log_database import Database
+from hushlist.extensions.journal.log_entry import entry_of_fields
 from hushlist.extensions.journal.log_identifiers import References
 from hushlist.extensions.journal.log_keys import LogSettings
-from hushlist.extensions.journal.log_record import time_text, to_line
+from hushlist.extensions.journal.log_record import time_text
 from hushlist.extensions.journal.request_counts import QUARTER
 
 PASSPHRASE = "correct horse battery staple"
@@ -83,7 +84,7 @@ def fill_log(folder: Path, decisions: int = 3000, days: int = 7) -> None:
             "expression": f"{host}/" if action != "pass" else None,
         }
         kept: dict[str, object] = {name: value for name, value in fields.items() if value is not None}
-        entries.append((kept, to_line(kept)))
+        entries.append(entry_of_fields(kept))
         counts[int(moment) // QUARTER, client, "", group, action] += 1
     database.append(entries, now)
     database.count(counts)

@@ -20,6 +20,7 @@ from e2e.policies import write_list, write_policy
 from e2e.proxy import FILTER, MITMDUMP, Proxy, mitmdump, running
 from hushlist.extensions.dashboard.dashboard_server import HOST
 from hushlist.extensions.journal.log_database import Database
+from hushlist.extensions.journal.log_entry import entry_of_fields
 from hushlist.extensions.journal.log_keys import LogSettings
 from hushlist.extensions.journal.log_record import time_text
 from hushlist.extensions.unblock.credentials import hash_passphrase
@@ -131,7 +132,7 @@ def test_it_shows_what_the_log_takes_and_which_files_were_damaged(
     policy = write_policy(tmp_path, ["ads.yaml"], log={"folder": "log", "rows": 1000})
     first = time() - 5 * 86400 + 200
     database = Database(tmp_path / "log", LogSettings())
-    entries = [({"time": time_text(first + 432 * place)}, b"{}\n") for place in range(1000)]
+    entries = [entry_of_fields({"time": time_text(first + 432 * place)}) for place in range(1000)]
     database.append(entries, time())
     database.close()
     (tmp_path / "log" / "decisions.sqlite.damaged-20261128T090000.000000Z").touch()

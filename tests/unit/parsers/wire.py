@@ -11,8 +11,9 @@ from mitmproxy.test import tflow
 from hushlist.core.decide.decision import LogRecord
 from hushlist.core.errors import UrlError
 from hushlist.core.url.request import Request, request_of
+from hushlist.extensions.journal.log_entry import fields_of
 from hushlist.extensions.journal.log_keys import LoggedClients, LoggedQueries
-from hushlist.extensions.journal.log_record import Privacy, fields_of, to_line
+from hushlist.extensions.journal.log_record import Privacy, to_line
 from hushlist.extensions.unblock import unblock_forms
 from hushlist.proxy.flow_request import request_of_flow, seen_of_flow
 from hushlist.proxy.languages import TEXTS, negotiate

@@ -196,7 +196,7 @@ def original_url(decision: Decision, request: Request) -> bytes | None:
     shown = without_user(canonical)
     if url == shown:
         return None
-    plain = percent_decode_repeatedly(url)
+    plain = percent_decode_repeatedly(url) if b"@" in url or _MAY_MAKE_AT.search(url) else b""
     if plain != without_user(plain) or (decision.fault is not None and b"@" in plain):
         return None
     if b"%" in host and _DELIMITER.search(percent_decode_repeatedly(host)):
@@ -205,6 +205,8 @@ def original_url(decision: Decision, request: Request) -> bytes | None:
     return url if shown == canonical or _canonical(url) == shown else None
 
 
+#: an escape of "@", or one that makes another escape
+_MAY_MAKE_AT = re.compile(rb"%(?:40|25|3[0-9]|[46][1-6])")
 #: what ends a host, or the user information before it
 _DELIMITER = re.compile(rb"[:/?#@\\]")
 

@@ -26,8 +26,9 @@ from hushlist.extensions.databases.store_upkeep import StoreUpkeep
 from hushlist.extensions.fleet.heartbeat import fleet_of
 from hushlist.extensions.fleet.proxy_records import troubles
 from hushlist.extensions.journal.journal import Journal
+from hushlist.extensions.journal.log_entry import fields_of
 from hushlist.extensions.journal.log_keys import LoggedClients
-from hushlist.extensions.journal.log_record import Privacy, fields_of, who
+from hushlist.extensions.journal.log_record import Privacy, who
 from hushlist.extensions.journal.masked_clients import KEPT, shown_by
 from hushlist.extensions.quotas.metered_use import MeteredUse
 from hushlist.extensions.subscriptions.list_watch import states_in

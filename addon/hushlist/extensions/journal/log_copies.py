@@ -11,6 +11,7 @@ b'<133>1 2026-12-24T22:30:00.250Z gate hushlist 7 decision - {"refere'
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import select
@@ -22,8 +23,9 @@ from errno import EMSGSIZE
 from typing import Any
 
 from hushlist.core.decide.decision import STOPPING
+from hushlist.extensions.journal.log_entry import LogEntry
 from hushlist.extensions.journal.log_keys import LogCopy
-from hushlist.extensions.journal.log_record import LOST, LogEntry, LogFields, to_line
+from hushlist.extensions.journal.log_record import LOST, LogFields, to_line
 
 #: seconds that a server has for taking a connection, or a message
 PATIENCE = 5.0
@@ -65,7 +67,7 @@ class CopySink:
         del moment  # each record has its own
         while self._written < len(entries):
             try:
-                self._send(*entries[self._written])
+                self._send(entries[self._written].line)
             except OSError:
                 self.close()
                 raise
@@ -81,10 +83,11 @@ class CopySink:
             self._socket.close()
         self._socket = None
 
-    def _send(self, fields: LogFields, line: bytes) -> None:
+    def _send(self, line: bytes) -> None:
         if self._copy.kind == "stdout":
             _write_all(line)
             return
+        fields: LogFields = json.loads(line)
         message = self._message(fields, line)
         if self._socket is not None and self._copy.kind == "tcp" and _has_ended(self._socket):
             self.close()

@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from itertools import islice, repeat, takewhile
 from math import inf, isfinite
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from hushlist.core.errors import logger_of, to_json
 from hushlist.core.system.files import open_regular
@@ -30,20 +30,18 @@ from hushlist.extensions.databases.postgres import PostgresStore
 from hushlist.extensions.databases.postgres_address import PostgresAddress
 from hushlist.extensions.databases.sql import SqlResult, StoreError
 from hushlist.extensions.databases.store import SqliteFile, identity_of, schema_of
+from hushlist.extensions.journal.log_entry import COLUMNS, NULL, LogEntry, accepted, row_of
 from hushlist.extensions.journal.log_figures import LogFigures, figures_of
 from hushlist.extensions.journal.log_files import CURRENT, DATABASE, older_files, read_newest_first
 from hushlist.extensions.journal.log_keys import LogSettings
 from hushlist.extensions.journal.log_record import (
-    LogEntry,
     LogFields,
     Privacy,
-    file_of_record,
-    host_of_record,
     logged_name,
     time_text,
     to_line,
 )
-from hushlist.extensions.journal.request_counts import INSERT, QUARTER, TOO_MANY, TOO_OLD, WOULD, rows_of
+from hushlist.extensions.journal.request_counts import INSERT, QUARTER, TOO_MANY, TOO_OLD, rows_of
 
 logger = logger_of(__name__)
 
@@ -54,10 +52,6 @@ _SECONDS_A_DAY = 24 * 60 * 60
 _SLICE, MOST_REMOVED, _MOST_PAGES = 1000, 5000, 20_000
 #: lines that are read where there is no SQLite
 _MOST_LINES = 1 << 19
-#: of the table, besides the number of a record; those of the first line are fields of it
-_OF_FIELDS = ("reference", "time", "client", "user", "action", "category", "list", "title", "rule")
-COLUMNS = (*_OF_FIELDS, "host", "file", "media_type", "file_name", "record")
-_ACTION, _NO_FILE = COLUMNS.index("action"), (None, None, None)
 _TOO_OLD = "DELETE FROM decisions WHERE number IN (SELECT number FROM decisions WHERE time < ? ORDER BY time LIMIT ?)"
 _FIRST_NUMBER, _LAST_NUMBER = "(SELECT min(number) FROM decisions)", "(SELECT max(number) FROM decisions)"
 _TOO_MANY = f"DELETE FROM decisions WHERE number <= min({_LAST_NUMBER} - ?, {_FIRST_NUMBER} + ? - 1)"  # noqa: S608
@@ -72,11 +66,15 @@ LOG = DatabaseKind(
 )
 
 
-def insert_into(more: str = "", columns: Sequence[str] = COLUMNS) -> str:
+def insert_into(more: str = "", columns: Sequence[str] = COLUMNS, mark: str = "?") -> str:
     """The query that inserts what ``row_of`` gives, with a column before it; what is there stays as it is."""
     names = [f'"{name}"' for name in (*filter(None, [more]), *columns)]
-    marks = ", ".join("?" * len(names))
+    marks = ", ".join([mark] * len(names))
     return f"INSERT INTO decisions ({', '.join(names)}) VALUES ({marks}) ON CONFLICT DO NOTHING"  # noqa: S608
+
+
+#: of the columns of an entry
+_INSERT_ENTRY = insert_into(mark=f"nullif(?, {NULL})")
 
 
 class Database:
@@ -100,7 +98,7 @@ class Database:
             return
         with self._connected() as connection, connection:
             connection.execute("BEGIN IMMEDIATE")
-            connection.executemany(insert_into(), (row_of(fields, line) for fields, line in entries))
+            connection.executemany(_INSERT_ENTRY, [entry.columns for entry in entries])
         self._written += len(entries)
         if self._written > min(self._settings.rows // 10, _SLICE):
             self._written = 0
@@ -169,28 +167,6 @@ class Database:
             remove_aside(self._path, inf, kept=1)
 
 
-def row_of(fields: LogFields, line: bytes, columns: Sequence[str] = COLUMNS) -> list[str | None]:
-    """The columns of a record, of which one is its line; a line without an escape has texts that databases accept.
-
-    What only a dry run let pass has an action of its own there: nothing that is counted takes it for a block.
-    """
-    record, file = line.decode("ascii"), fields.get("file")
-    of_file = (file_of_record(fields), file.get("media_type"), file.get("name")) if isinstance(file, dict) else _NO_FILE
-    row: list[Any] = [*map(fields.get, _OF_FIELDS), host_of_record(fields), *of_file, record]
-    if fields.get("would_block"):
-        row[_ACTION] = WOULD
-    if columns is not COLUMNS:
-        row = [row[COLUMNS.index(name)] for name in columns]
-    return row if line and "\\" not in record else [*map(_text, row)]
-
-
-def _text(value: object) -> str | None:
-    """Text that databases accept: without surrogates and NUL."""
-    if value is None or (isinstance(value, str) and value.isascii() and "\0" not in value):
-        return value
-    return str(value).encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")
-
-
 # -- questions ---------------------------------------------------------------------------------------------------------
 
 #: the fields that ``top_values`` can count by
@@ -247,11 +223,11 @@ class LogFilters:
             if isinstance(value, Sequence) and not isinstance(value, str):
                 if value:
                     parts.append(part.replace("?", ", ".join("?" * len(value))))
-                    values += map(_text, value)
+                    values += map(accepted, value)
             elif value is not None:
                 value = f'"group": {to_json(value)}' if name == "group" else value
                 parts.append(part)
-                values += [_text(value)] * part.count("?")
+                values += [accepted(value)] * part.count("?")
         return " AND ".join(f"({part})" for part in parts), values
 
     def fitting(self, records: Iterable[LogFields], what: str = "0") -> Iterator[tuple[LogFields, str | None]]:

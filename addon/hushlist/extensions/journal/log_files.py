@@ -19,8 +19,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from hushlist.core.system.files import PRIVATE_FILE, SAFELY, locked, make_private, open_regular
+from hushlist.extensions.journal.log_entry import LogEntry
 from hushlist.extensions.journal.log_keys import LogSettings
-from hushlist.extensions.journal.log_record import LogEntry, time_text
+from hushlist.extensions.journal.log_record import time_text
 
 #: the current file of lines, the older ones, and the same records for questions
 CURRENT = "decisions.jsonl"
@@ -50,7 +51,7 @@ class LineFiles:
 
     def append(self, entries: list[LogEntry], moment: float) -> None:
         """Append lines, all or none; ``moment`` is in seconds since 1970."""
-        octets = b"".join(line for _, line in entries)
+        octets = b"".join(line for line, _ in entries)
         make_private(self._folder)
         with locked(self._folder / LOCK, PATIENCE):
             if self._is_due(len(octets), moment):

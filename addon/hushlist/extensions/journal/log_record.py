@@ -19,8 +19,6 @@ from hushlist.core.decide.decision import STOPPING, Decision, LogRecord, origina
 from hushlist.core.errors import UrlError, to_json
 from hushlist.core.extension import ALL_BUILT_IN, extensions_named, load
 from hushlist.core.match.rule import Action
-from hushlist.core.policy.group_table import DeviceNames
-from hushlist.core.policy.groups import UNNAMED, address_text
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.url.normalization import percent_decode_repeatedly
 from hushlist.core.url.parts import to_bytes
@@ -28,15 +26,10 @@ from hushlist.core.url.request import Request, canonical_url
 from hushlist.extensions.journal.log_identifiers import is_pseudonym
 from hushlist.extensions.journal.log_keys import LoggedClients, LoggedQueries, LoggedRequests
 
-#: most characters of each text in a record
-MOST_SHOWN = 4096
 #: in place of an action, for a record about the log itself: some records could not be written
 LOST = "lost"
-
 #: the logged fields of one decision: plain types, in the order of a line; unknown fields are left out
 LogFields = dict[str, object]
-#: the fields of a decision with its line
-LogEntry = tuple[LogFields, bytes]
 
 
 def hiding_of(policy: Policy | None) -> Callable[[str], str]:
@@ -75,71 +68,6 @@ def is_wanted(record: LogRecord, what: LoggedRequests) -> bool:
         return True
     noted = decision.action is not Action.PASS or decision.fault is not None or bool(decision.matches)
     return what is LoggedRequests.NOTED and noted
-
-
-def entry_of(record: LogRecord, privacy: Privacy, device_of: DeviceNames | None = None) -> LogEntry:
-    """What a line has of a record, and the line."""
-    fields = _whole_fields(record, privacy, device_of)
-    line = to_line(fields)
-    if len(line) <= MOST_SHOWN:  # so no text in it is longer
-        return fields, line
-    fields = _shortened(fields)
-    return fields, to_line(fields)
-
-
-def fields_of(record: LogRecord, privacy: Privacy, device_of: DeviceNames | None = None) -> LogFields:
-    """What a line has of a record."""
-    return _shortened(_whole_fields(record, privacy, device_of))
-
-
-def _shortened(fields: LogFields) -> LogFields:
-    return {
-        name: value[:MOST_SHOWN] + "..." if isinstance(value, str) and len(value) > MOST_SHOWN else value
-        for name, value in fields.items()
-    }
-
-
-def _whole_fields(record: LogRecord, privacy: Privacy, device_of: DeviceNames | None) -> LogFields:
-    decision, request, winner = record.decision, record.request, record.decision.winner
-    canonical = _canonical_of(decision)
-    octets = _unreadable_of(decision) if canonical is None else canonical
-    is_as_sent = request is None or (decision.fault is None and request.is_written(octets))
-    if not is_as_sent and decision.fault is None and canonical is not None:
-        decision = decision._replace(canonical=canonical)  # it is compared with the original, and not made again
-    url = shown_url(octets, privacy)
-    fields: LogFields = {
-        "reference": record.reference,
-        "time": time_text(record.moment),
-        "client": who("client", None if record.client is None else address_text(record.client), privacy),
-        "user": who("user", record.user, privacy),
-        "device": _device_of(record, device_of) if privacy.clients is LoggedClients.KEEP else None,
-        "group": record.group,
-        "method": record.method,
-        "url": url,
-        "original": None if request is None or is_as_sent else _original_of(decision, request, url, privacy),
-        "action": decision.action._value_,  # without a call of Python
-        "would_block": record.would_block or None,
-    }
-    if winner is not None:
-        _, terms, line = winner.rule
-        fields["layer"], fields["category"] = terms.layer, terms.category
-        fields["list"], fields["title"] = terms.list, terms.title
-        fields["rule"] = f"{terms.source}:{line}"
-        fields["expression"] = shown_url(winner.expression, privacy)
-        fields["reason"], fields["via"] = terms.reason, winner.via
-        fields["file"] = None if winner.file is None else winner.file.as_dict()
-    if decision.matches:
-        every = [match.rule.terms for match in decision.matches]
-        tags = [{"list": terms.list, "category": terms.category} for terms in every if terms.action is Action.TAG]
-        fields["tags"] = tags or None
-    fields["fault"], fields["grant"], fields["duration"] = decision.fault, record.grant, record.duration
-    return {name: value for name, value in fields.items() if value is not None}
-
-
-def _device_of(record: LogRecord, device_of: DeviceNames | None) -> str | None:
-    """The name of a client's device, if it has one."""
-    name = device_of(record.client, record.user) if device_of is not None and record.client else None
-    return None if name == UNNAMED else name
 
 
 def lost_record(reference: str, moment: float, number: int) -> LogFields:
@@ -212,9 +140,14 @@ def host_of_record(fields: LogFields) -> str | None:
     >>> host_of_record({"url": "http://h.example:81/x"}), host_of_record({"url": "http://[::1]/"})
     ('h.example', '[::1]')
     """
-    match = _HOST.match(str(fields.get("url", "")))
+    return host_of_url(str(fields.get("url", ""))) or None
+
+
+def host_of_url(url: str) -> str:
+    """The host of a record's URL; empty if it has none."""
+    match = _HOST.match(url)
     host = match[1] if match else ""
-    return (_PORT.sub("", host) if ":" in host else host) or None
+    return _PORT.sub("", host) if ":" in host else host
 
 
 def file_of_record(fields: LogFields) -> str | None:
@@ -271,26 +204,46 @@ def _unreadable_of(decision: Decision) -> bytes:
     return _unreadable(request.url if isinstance(request, Request) else request)
 
 
-def _original_of(decision: Decision, request: Request, shown: str, privacy: Privacy) -> str | None:
-    """The URL as sent; ``None`` if it is the canonical URL, of which ``shown`` may be shown, or hides something."""
-    url = original_url(decision, request)
-    if url is None:
-        return None
-    whole = url.decode("ascii", "backslashreplace")
-    text = without_query(whole, privacy)
-    if privacy.queries is _PARTLY and (text != whole or shown != url_of(decision)):
-        return None
+def shown_urls(decision: Decision, request: Request | None, privacy: Privacy) -> tuple[str, str | None]:
+    """The canonical URL of a decision as it may be shown, and the URL as sent, if that is another one."""
+    canonical = _canonical_of(decision)
+    octets = _unreadable_of(decision) if canonical is None else canonical
+    whole = _text_of(octets)
+    url = without_query(whole, privacy)
+    if request is None or (decision.fault is None and request.is_written(octets)):
+        return url, None
+    if privacy.queries is _PARTLY and url != whole:
+        return url, None  # the original would show what is hidden
+    # of this very request, so what it has in other escapes is the same
+    is_own = decision.canonical is None and decision.request is request
+    if decision.fault is None and canonical is not None:
+        decision = decision._replace(canonical=canonical)  # it is compared with the original, and not made again
+    original = original_url(decision, request)
+    return url, None if original is None else _shown_original(
+        original.decode("ascii", "backslashreplace"), url, privacy, is_own=is_own
+    )
+
+
+def _shown_original(text: str, url: str, privacy: Privacy, *, is_own: bool) -> str | None:
+    """A URL as sent, as far as it may be shown beside its canonical URL; ``None`` if it hides something."""
+    if privacy.queries is _PARTLY:
+        has_own_query = is_own and text.partition("?")[0] == url.partition("?")[0]
+        return text if has_own_query or privacy.hides(text) == text else None
     if privacy.queries is LoggedQueries.DROP:
+        text = without_query(text, privacy)
         plain = percent_decode_repeatedly(to_bytes(text)).decode("latin-1")
-        if _QUERY.search(plain) or text == shown:
-            return None
+        return None if _QUERY.search(plain) or text == url else text
     return text
 
 
 def shown_url(octets: bytes, privacy: Privacy) -> str:
     """A canonical URL as text, as far as it may be shown."""
-    octets = _USER_WITHIN.sub(b"//", octets) if b"@" in octets else octets
-    return without_query(octets.decode("ascii", "backslashreplace"), privacy)
+    return without_query(_text_of(octets), privacy)
+
+
+def _text_of(octets: bytes) -> str:
+    """A canonical URL as text, without user information in it."""
+    return (_USER_WITHIN.sub(b"//", octets) if b"@" in octets else octets).decode("ascii", "backslashreplace")
 
 
 def _unreadable(url: bytes) -> bytes:

@@ -23,19 +23,12 @@ from hushlist.core.system.files import state_folder
 from hushlist.extensions.databases.sql import StoreError
 from hushlist.extensions.journal.log_copies import CopySink
 from hushlist.extensions.journal.log_database import Database, LogPlace
+from hushlist.extensions.journal.log_entry import LogEntry, entry_of, entry_of_fields
 from hushlist.extensions.journal.log_figures import LogFigures
 from hushlist.extensions.journal.log_files import LineFiles
 from hushlist.extensions.journal.log_identifiers import References, keep_key, new_key, pseudonyms
 from hushlist.extensions.journal.log_keys import LoggedClients, LogSettings
-from hushlist.extensions.journal.log_record import (
-    LogEntry,
-    Privacy,
-    entry_of,
-    hiding_of,
-    is_wanted,
-    lost_record,
-    to_line,
-)
+from hushlist.extensions.journal.log_record import Privacy, hiding_of, is_wanted, lost_record
 from hushlist.extensions.journal.log_sender import DatabaseSender, Spool
 from hushlist.extensions.journal.request_counts import RequestCounts
 
@@ -92,7 +85,7 @@ class _Outlet:
             for entry in entries:
                 if len(self._waiting) < MOST_WAITING and self._octets < MOST_OCTETS:
                     self._waiting.append(entry)
-                    self._octets += len(entry[1])
+                    self._octets += len(entry.line)
                 else:
                     self._lost += 1
 
@@ -123,7 +116,7 @@ class _Outlet:
             with self._lock:
                 self._lost -= lost
                 for _ in batch:
-                    self._octets -= len(self._waiting.popleft()[1])
+                    self._octets -= len(self._waiting.popleft().line)
 
     def _fail(self, error: Exception, now: float) -> None:
         if not self._pause:
@@ -349,8 +342,7 @@ class LogWriter:
 
     def _lost_entry(self, number: int) -> LogEntry:
         moment = self._clock()
-        fields = lost_record(self._own_references.make(moment), moment, number)
-        return fields, to_line(fields)
+        return entry_of_fields(lost_record(self._own_references.make(moment), moment, number))
 
     def privacy(self) -> Privacy:
         """What records may contain; the first call reads the pseudonyms' key from the disk."""

@@ -35,7 +35,8 @@ from hushlist.core.system.files import LONGEST_DOCUMENT, state_folder
 from hushlist.core.system.platform import number_of_cores
 from hushlist.core.url.request import request_of
 from hushlist.extensions.journal.log_database import LogFilters, newest_records
-from hushlist.extensions.journal.log_record import MOST_SHOWN, LogFields, Privacy, hiding_of, time_text, without_query
+from hushlist.extensions.journal.log_entry import MOST_SHOWN
+from hushlist.extensions.journal.log_record import LogFields, Privacy, hiding_of, time_text, without_query
 from hushlist.proxy.page.template import load_template
 
 #: records that a preview decides again, seconds that it takes for them, and how old they may be

@@ -186,7 +186,7 @@ def test_the_original_form_is_kept_where_it_differs_without_user_information(
 def test_the_original_form_shows_no_user_information_whatever_is_escaped(
     before: bytes, within: bytes, behind: bytes
 ) -> None:
-    for at in (b"@", b"%40", b"%2540"):
+    for at in (b"@", b"%40", b"%2540", b"%%340", b"%4%30", b"%%32%35%34%%330"):
         for slashes in (b"//", b"%2F%2f", b"/%252F"):
             user = slashes + b"s3cr3t" + within.translate(None, b"/?#\\%") + at
             request = Request(b"http", (b"h.example",), 81, b"/" + before.rstrip(b"%25") + user + behind)

@@ -19,8 +19,9 @@ from hushlist.extensions.devices import known_devices
 from hushlist.extensions.devices.actions import names_of_devices
 from hushlist.extensions.devices.known_devices import NETWORK, Network, network_of
 from hushlist.extensions.devices.network_tables import Seen, leases
+from hushlist.extensions.journal.log_entry import fields_of
 from hushlist.extensions.journal.log_keys import LoggedClients
-from hushlist.extensions.journal.log_record import Privacy, fields_of, shown_record
+from hushlist.extensions.journal.log_record import Privacy, shown_record
 from hushlist.extensions.journal.masked_clients import asker_name, device_names_shown, with_device
 from support.policies import write_files
 from unit.extensions.journal.samples import record

@@ -18,9 +18,10 @@ import pytest
 from hushlist.extensions.journal import log_copies as module
 from hushlist.extensions.journal import log_writer
 from hushlist.extensions.journal.log_copies import CopySink, syslog_message
+from hushlist.extensions.journal.log_entry import entry_of_fields, fields_of
 from hushlist.extensions.journal.log_files import CURRENT
 from hushlist.extensions.journal.log_keys import LogCopy, LogSettings
-from hushlist.extensions.journal.log_record import LogFields, Privacy, fields_of, lost_record, to_line
+from hushlist.extensions.journal.log_record import LogFields, Privacy, lost_record, to_line
 from hushlist.extensions.journal.log_writer import LogWriter
 from support.waiting import wait_until
 from unit.extensions.journal.samples import EVE, fill, lines_of, record
@@ -179,7 +180,7 @@ def test_a_record_that_is_too_long_for_a_datagram_is_shortened() -> None:
         server.bind((LOOPBACK, 0))
         server.settimeout(PATIENCE)
         sink = CopySink(LogCopy("udp", LOOPBACK, server.getsockname()[1]))
-        sink.append([(fields, to_line(fields))], EVE)
+        sink.append([entry_of_fields(fields)], EVE)
         sink.close()
         told = parsed(server.recv(65536))[1]
     assert told == fields | {"url": fields["url"][:256]}  # type: ignore[index]
@@ -197,16 +198,16 @@ def test_after_an_error_no_record_is_sent_again(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(module.os, "write", write)
     sink = CopySink(LogCopy("stdout"))
-    entries = [(fields, to_line(fields)) for fields in (fields_of(record(number=n), Privacy()) for n in range(4))]
+    entries = [entry_of_fields(fields) for fields in (fields_of(record(number=n), Privacy()) for n in range(4))]
     with pytest.raises(OSError, match="Broken pipe"):
         sink.append(entries, EVE)
     sink.append(entries, EVE)
-    assert [one for one in sent if one] == [line for _, line in entries]
+    assert [one for one in sent if one] == [entry.line for entry in entries]
 
 
 def test_after_an_error_the_server_that_is_there_now_is_asked(tmp_path: Path) -> None:
     fields, place = fields_of(record(), Privacy()), tmp_path / "socket"
-    sink, entries = CopySink(LogCopy("unix", str(place))), [(fields, to_line(fields))]
+    sink, entries = CopySink(LogCopy("unix", str(place))), [entry_of_fields(fields)]
     for number in range(2):
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as server:
             server.bind(str(place))
@@ -223,7 +224,7 @@ def test_after_an_error_the_server_that_is_there_now_is_asked(tmp_path: Path) ->
 def test_what_is_not_there_is_named_as_such(tmp_path: Path) -> None:
     fields = fields_of(record(), Privacy())
     with pytest.raises(FileNotFoundError):
-        CopySink(LogCopy("unix", str(tmp_path / "none"))).append([(fields, to_line(fields))], EVE)
+        CopySink(LogCopy("unix", str(tmp_path / "none"))).append([entry_of_fields(fields)], EVE)
 
 
 _PRINTS = """

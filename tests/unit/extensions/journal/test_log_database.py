@@ -30,9 +30,10 @@ from hushlist.extensions.journal.log_database import (
     newest_records,
     top_values,
 )
+from hushlist.extensions.journal.log_entry import LogEntry, entry_of_fields
 from hushlist.extensions.journal.log_files import CURRENT, DATABASE, LineFiles
 from hushlist.extensions.journal.log_keys import LogSettings
-from hushlist.extensions.journal.log_record import LogFields, host_of_record, lost_record, to_line
+from hushlist.extensions.journal.log_record import LogFields, host_of_record, lost_record
 from unit.extensions.journal.samples import EVE
 from unit.rows import each_row
 
@@ -80,7 +81,7 @@ _FILTERS = st.builds(
 
 
 def keep(folder: Path, records: list[LogFields]) -> None:
-    entries = [(fields, to_line(fields)) for fields in records]
+    entries = [entry_of_fields(fields) for fields in records]
     LineFiles(folder, LogSettings(size=1000, files=1000, days=3650)).append(entries, EVE)
     database = Database(folder, LogSettings())
     database.append(entries, EVE)
@@ -160,10 +161,17 @@ def test_files_that_were_set_aside_are_read(tmp_path: Path, is_packed: bool) -> 
     files = LineFiles(tmp_path, LogSettings(size=300, files=100, days=3650, gzip=is_packed))
     records = [lost_record(f"{number:010}", EVE + number, number) for number in range(20)]
     for fields in records:
-        files.append([({}, to_line(fields))], EVE)
+        files.append([entry_of_fields(fields)], EVE)
     assert newest_records(tmp_path, LogFilters(), 1000) == records
     assert newest_records(tmp_path, LogFilters(), 7) == records[-7:]
     assert find_records(tmp_path, "0000000003") == [records[3]]
+
+
+def test_what_a_record_does_not_have_is_null_in_sqlite(tmp_path: Path) -> None:
+    keep(tmp_path, [{"reference": "0", "client": ""}])
+    with closing(sqlite3.connect(tmp_path / DATABASE)) as database:
+        (row,) = database.execute('SELECT reference, client, "user", rule, host, file, media_type FROM decisions')
+    assert row == ("0", "", None, None, None, None, None)
 
 
 def test_what_is_no_record_is_passed_over(tmp_path: Path) -> None:
@@ -216,7 +224,7 @@ def test_a_file_that_is_damaged_within_is_noticed_before_the_first_record(
 
 def test_a_reference_that_sqlite_does_not_have_is_looked_for_in_the_lines(tmp_path: Path) -> None:
     keep(tmp_path, [{"reference": "1"}])
-    LineFiles(tmp_path, LogSettings()).append([({}, b'{"reference": "2"}\n')], EVE)
+    LineFiles(tmp_path, LogSettings()).append([LogEntry(b'{"reference": "2"}\n', [])], EVE)
     assert find_records(tmp_path, "2") == [{"reference": "2"}]
 
 
@@ -227,12 +235,12 @@ def test_a_folder_without_a_log_has_none(tmp_path: Path) -> None:
 
 def test_following_begins_now_and_goes_through_files_that_are_set_aside(tmp_path: Path) -> None:
     files = LineFiles(tmp_path, LogSettings(size=60, days=3650))
-    files.append([({}, b'{"reference": "before"}\n')], EVE)
+    files.append([LogEntry(b'{"reference": "before"}\n', [])], EVE)
     follower = follow(tmp_path)
     assert next(follower) == []
     numbers = []
     for number in range(10):
-        files.append([({}, b'{"reference": %d}\n' % number)], EVE)
+        files.append([LogEntry(b'{"reference": %d}\n' % number, [])], EVE)
         if number % 3 == 0:
             numbers += [fields["reference"] for fields in next(follower)]
     assert numbers == list(range(10))
@@ -294,11 +302,11 @@ def test_records_are_counted_by_the_minute_and_lost_ones_are_none(tmp_path: Path
 def test_a_file_that_another_process_has_begun_in_place_of_a_broken_one_stays(tmp_path: Path) -> None:
     one, other = Database(tmp_path, LogSettings()), Database(tmp_path, LogSettings())
     fields = lost_record("0", EVE, 1)
-    one.append([(fields, to_line(fields))], EVE)
+    one.append([entry_of_fields(fields)], EVE)
 
     def set_aside() -> None:
         (tmp_path / DATABASE).rename(tmp_path / "aside")
-        other.append([(fields, to_line(fields))], EVE)
+        other.append([entry_of_fields(fields)], EVE)
         raise sqlite3.DatabaseError("malformed")
 
     with pytest.raises(StoreError, match="malformed"), one._connected():
@@ -312,7 +320,7 @@ def test_what_is_set_aside_while_it_is_read_is_there_once(tmp_path: Path, monkey
     lines, open_file = LineFiles(tmp_path, LogSettings(rows=0)), log_files.open_regular
     for number in (1, 2):
         fields = lost_record(str(number), EVE, number)
-        lines.append([(fields, to_line(fields))], EVE)
+        lines.append([entry_of_fields(fields)], EVE)
     begun = tmp_path / CURRENT
 
     def open_late(path: Path) -> BufferedReader:

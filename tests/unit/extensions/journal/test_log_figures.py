@@ -13,10 +13,11 @@ import pytest
 
 from hushlist.extensions.journal import log_database
 from hushlist.extensions.journal.log_database import Database
+from hushlist.extensions.journal.log_entry import entry_of_fields, fields_of
 from hushlist.extensions.journal.log_figures import LogFigures, read_figures
 from hushlist.extensions.journal.log_files import CURRENT, DATABASE, LineFiles
 from hushlist.extensions.journal.log_keys import LogSettings
-from hushlist.extensions.journal.log_record import Privacy, fields_of, to_line
+from hushlist.extensions.journal.log_record import Privacy
 from hushlist.extensions.journal.log_writer import LogWriter
 from unit.extensions.journal.samples import EVE, fill, record
 
@@ -27,7 +28,7 @@ def written(folder: Path, settings: LogSettings, number: int, days: float) -> Lo
     """What is told of a log with so many records, of so many days."""
     moments = [EVE + days * DAY * place / number for place in range(number)]
     fields = [fields_of(record(number=place, moment=moment), Privacy()) for place, moment in enumerate(moments)]
-    entries = [(own, to_line(own)) for own in fields]
+    entries = [entry_of_fields(own) for own in fields]
     lines, database, end = LineFiles(folder, settings), Database(folder, settings), EVE + days * DAY
     for start in range(0, number, 50):
         lines.append(entries[start : start + 50], moments[start])
@@ -87,7 +88,7 @@ def test_of_no_log_or_a_damaged_one_nothing_is_told(tmp_path: Path) -> None:
 def test_old_rows_are_removed_in_steps(tmp_path: Path, settings: LogSettings, monkeypatch: pytest.MonkeyPatch) -> None:
     before = Database(tmp_path, LogSettings(days=3650))
     entries = [fields_of(record(number=number, moment=EVE + number), Privacy()) for number in range(55)]
-    before.append([(fields, to_line(fields)) for fields in entries], EVE)
+    before.append([entry_of_fields(fields) for fields in entries], EVE)
     before.close()
     monkeypatch.setattr(log_database, "MOST_REMOVED", 10)
     database, left = Database(tmp_path, settings), []

@@ -17,6 +17,7 @@ from hushlist.core.match.rule import Action
 from hushlist.core.url.request import Request
 from hushlist.core.url.request import canonical_url as request_canonical_url
 from hushlist.extensions.journal import log_record
+from hushlist.extensions.journal.log_entry import MOST_SHOWN, NULL, entry_of, fields_of, row_of
 from hushlist.extensions.journal.log_identifiers import (
     References,
     base32,
@@ -26,7 +27,7 @@ from hushlist.extensions.journal.log_identifiers import (
     read_key,
 )
 from hushlist.extensions.journal.log_keys import LoggedClients, LoggedQueries, LoggedRequests
-from hushlist.extensions.journal.log_record import MOST_SHOWN, Privacy, fields_of, is_wanted, to_line, url_of
+from hushlist.extensions.journal.log_record import Privacy, is_wanted, to_line, url_of
 from unit.extensions.journal.samples import EVE, decided, record
 from unit.hostile import octets, urls
 from unit.rows import each_row
@@ -83,10 +84,10 @@ TEXTS = st.text(st.characters(), max_size=20)  # surrogates, too
 def test_a_record_is_one_line_of_visible_ascii_whatever_the_request_has(
     url: bytes, user: str, client: str, grant: str
 ) -> None:
-    fields = fields_of(record(url, user=user, client=client, grant=grant), KEPT)
-    line = to_line(fields)
-    assert re.fullmatch(rb"[ -~]+\n", line)
-    assert json.loads(line) == fields
+    entry = entry_of(record(url, user=user, client=client, grant=grant), KEPT)
+    assert re.fullmatch(rb"[ -~]+\n", entry.line)
+    fields = json.loads(entry.line)
+    assert (to_line(fields), row_of(fields, entry.line, nothing=NULL)) == entry
 
 
 @given(st.text("abcXYZ019:/?#\\%. ", min_size=1, max_size=12), octets())

@@ -27,6 +27,7 @@ from hushlist.extensions.journal.log_database import (
     sampled_records,
     top_values,
 )
+from hushlist.extensions.journal.log_entry import LogEntry, entry_of_fields
 from hushlist.extensions.journal.log_keys import LoggedRequests, LogSettings
 from hushlist.extensions.journal.log_record import LogFields, to_line
 from hushlist.extensions.journal.log_sender import SPOOL, DatabaseSender, Spool
@@ -57,7 +58,7 @@ def send(address: PostgresAddress, folder: Path, found: list[LogFields], now: fl
     """Send records, and wait until the database has them."""
     own = sender(address, folder, now)
     if found:
-        own.spool.append([(fields, to_line(fields)) for fields in found], EVE)
+        own.spool.append([entry_of_fields(fields) for fields in found], EVE)
     wait_until(lambda: own.is_done)
     own.close(60)
 
@@ -104,7 +105,7 @@ def test_what_was_written_while_the_database_was_away_arrives_once_and_in_order(
     try:
         postgres.stop()
         for start in range(0, 2500, 100):
-            own.spool.append([(fields, to_line(fields)) for fields in found[start : start + 100]], EVE)
+            own.spool.append([entry_of_fields(fields) for fields in found[start : start + 100]], EVE)
         wait_until(lambda: own.fault)
         assert str(database) in (own.fault or "")
         assert "s3cr" not in (own.fault or "")
@@ -120,7 +121,7 @@ def test_what_was_written_while_the_database_was_away_arrives_once_and_in_order(
 _KILLED = """
 import os, sys
 from pathlib import Path
-from hushlist.extensions.journal.log_record import to_line
+from hushlist.extensions.journal.log_entry import entry_of_fields
 from hushlist.extensions.journal.log_sender import DatabaseSender
 from hushlist.extensions.journal.log_keys import LogSettings
 from hushlist.extensions.databases.postgres_address import parse_postgres_address
@@ -128,7 +129,7 @@ address = parse_postgres_address(sys.argv[1])
 own = DatabaseSender(address, Path(sys.argv[2]), LogSettings(to=address), lambda: 1_798_151_400.0)
 for number in range(100):
     fields = {"reference": f"{number:010}", "time": "2026-12-24T00:00:00.000Z", "action": "block"}
-    own.spool.append([(fields, to_line(fields))], 1_798_151_400.0)
+    own.spool.append([entry_of_fields(fields)], 1_798_151_400.0)
 os._exit(9)
 """
 
@@ -178,7 +179,7 @@ def test_a_file_that_another_process_takes_before_it_is_locked_is_left_to_it(
 
     monkeypatch.setattr(os, "open", open_slowly)
     for fields in records(2):
-        own.append([(fields, to_line(fields))], EVE)
+        own.append([entry_of_fields(fields)], EVE)
     (path,) = own.sealed(everything=False)
     assert path.read_bytes().count(b"reference") == 2
     assert path not in other.sealed(everything=True)
@@ -189,7 +190,7 @@ def test_a_file_of_another_user_holds_up_no_other(tmp_path: Path, monkeypatch: p
     options = LogSettings(to=parse_postgres_address(AWAY))
     own, other = Spool(tmp_path, options, int), Spool(tmp_path, options, int)
     for spool in (other, own):
-        spool.append([({}, b"{}\n")], EVE)
+        spool.append([LogEntry(b"{}\n", [])], EVE)
     monkeypatch.setattr(log_sender, "lock_file", _of_another_user)
     assert len(own.sealed(everything=True)) == 1
 
@@ -205,14 +206,14 @@ def test_a_file_that_somebody_removes_holds_up_no_other(
     first, *others = records(3)
     try:
         postgres.stop()
-        own.spool.append([(first, to_line(first))], EVE)
+        own.spool.append([entry_of_fields(first)], EVE)
         wait_until(lambda: own.fault)
         (path,) = own.spool.sealed(everything=False)
-        own.spool.append([(others[0], to_line(others[0]))], EVE)
+        own.spool.append([entry_of_fields(others[0])], EVE)
         path.unlink()
     finally:
         postgres.start()
-    own.spool.append([(others[1], to_line(others[1]))], EVE)
+    own.spool.append([entry_of_fields(others[1])], EVE)
     wait_until(lambda: own.is_done)
     own.close(60)
     assert references(database) == [fields["reference"] for fields in others]
@@ -220,7 +221,7 @@ def test_a_file_that_somebody_removes_holds_up_no_other(
 
 def test_the_spool_is_bounded_and_says_so(tmp_path: Path) -> None:
     own = sender(parse_postgres_address(AWAY), tmp_path, size=1 << 16, files=2)
-    entries = [(fields, to_line(fields)) for fields in records(100)]
+    entries = [entry_of_fields(fields) for fields in records(100)]
     refused = False
     for _ in range(100):
         try:

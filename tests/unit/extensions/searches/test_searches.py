@@ -19,8 +19,9 @@ from hushlist.core.match.rule import Action
 from hushlist.core.url.http_head import sends_form
 from hushlist.core.url.request import Request, request_of
 from hushlist.core.url.request_bodies import with_form
+from hushlist.extensions.journal.log_entry import fields_of
 from hushlist.extensions.journal.log_keys import LoggedQueries, LogSettings
-from hushlist.extensions.journal.log_record import Privacy, fields_of, hiding_of, shown_record
+from hushlist.extensions.journal.log_record import Privacy, hiding_of, shown_record
 from hushlist.extensions.searches import engines
 from hushlist.extensions.searches.engines import Engines, engine_of, shipped_engines
 from hushlist.extensions.searches.search_readings import typed_words

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from hushlist.extensions.journal.log_database import Database
+from hushlist.extensions.journal.log_entry import entry_of_fields
 from hushlist.extensions.journal.log_files import LineFiles
 from hushlist.extensions.journal.log_keys import LogSettings
-from hushlist.extensions.journal.log_record import LogFields, time_text, to_line
+from hushlist.extensions.journal.log_record import LogFields, time_text
 from hushlist.extensions.subscriptions.logged_visits import ChangedRequests, logged_requests
 from unit.extensions.subscriptions.test_gate import Lists, hosts, rules_of
 from unit.rows import each_row
@@ -27,7 +28,7 @@ def record(host: str, client: str = "10.0.0.1", ago: float = 60.0, group: str = 
 
 def write_log(folder: Path, records: Iterable[LogFields], *, rows: int = 10**6) -> LogSettings:
     settings = LogSettings(folder=folder, rows=rows)
-    entries = [(fields, to_line(fields)) for fields in sorted(records, key=lambda fields: str(fields["time"]))]
+    entries = [entry_of_fields(fields) for fields in sorted(records, key=lambda fields: str(fields["time"]))]
     for sink in (LineFiles(folder, settings), Database(folder, settings)):
         sink.append(entries, NOW)
         sink.close()

@@ -26,6 +26,7 @@ from hushlist.core.system.files import check_private
 from hushlist.extensions.databases.kept_files import examine_state
 from hushlist.extensions.journal.log_checks import examine_log
 from hushlist.extensions.journal.log_database import Database
+from hushlist.extensions.journal.log_entry import entry_of_fields
 from hushlist.extensions.journal.log_record import time_text
 from hushlist.extensions.subscriptions.list_checks import examine_lists
 from hushlist.tools.doctor import installation
@@ -262,7 +263,7 @@ def test_a_log_that_ends_before_its_days_is_told(tmp_path: Path) -> None:
     assert policy.of("log") is not None
     assert [one.what for one in examine_log(policy, now)] == [f"the log's folder can be written: {tmp_path / 'log'}"]
     database = Database(tmp_path / "log", replace(policy.of("log"), rows=1000))
-    database.append([({"time": time_text(now - 43200)}, b"{}\n")] * 20, now)
+    database.append([entry_of_fields({"time": time_text(now - 43200)})] * 20, now)
     assert (
         wrong(examine_log(replace(policy, values={**policy.values, "log": replace(policy.of("log"), rows=1000)}), now))
         == []

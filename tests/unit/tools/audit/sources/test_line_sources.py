@@ -9,7 +9,8 @@ import pytest
 from hushlist.core.decide.decision import Decision, LogRecord
 from hushlist.core.match.rule import Action
 from hushlist.core.policy.groups import Client
-from hushlist.extensions.journal.log_record import Privacy, fields_of, lost_record, to_line
+from hushlist.extensions.journal.log_entry import fields_of
+from hushlist.extensions.journal.log_record import Privacy, lost_record, to_line
 from hushlist.tools.audit.sources import line_sources as module
 from hushlist.tools.audit.sources.line_sources import (
     ReadLine,
