@@ -18,10 +18,10 @@ from urllib.parse import unquote, unquote_to_bytes
 UNREAD = "/not read"
 #: characters of a header, and of a name, that are read; and headers of a message
 _LONGEST, _MOST = 4096, 8
-#: whether it is extended or continued, its number in RFC 2231, whether that piece is extended, its value; each
-#: character can be read in one way alone, so that the time is linear
+#: whether it is the name of a file, whether it is extended or continued, its number in RFC 2231, whether that piece is
+#: extended, its value; each character can be read in one way alone, so that the time is linear
 _PARAMETER = re.compile(
-    r"""(?:^|[;\s"])(?:file)?name\s*(\*([0-9]*)(\*?)\s*)?=\s*("(?:[^"\\]|\\.)*"?|[^;]*)""", re.IGNORECASE | re.DOTALL
+    r"""(?:^|[;\s"])(file)?name\s*(\*([0-9]*)(\*?)\s*)?=\s*("(?:[^"\\]|\\.)*"?|[^;]*)""", re.IGNORECASE | re.DOTALL
 )
 _QUOTED_PAIR = re.compile(r"\\(.)", re.DOTALL)
 #: what ends a name, or is left out of it, where it becomes a file
@@ -48,7 +48,9 @@ def names_of_disposition(headers: Iterable[str]) -> Iterator[str]:
 
 def _names(header: str) -> Iterator[str]:
     pieces: dict[int, list[str]] = {}
-    for mark, number, is_piece_extended, value in _PARAMETER.findall(header):
+    # a field of a form has a name, too, which is not what people know its file by
+    of_files_first = sorted(_PARAMETER.findall(header), key=lambda parameter: not parameter[0])
+    for _, mark, number, is_piece_extended, value in of_files_first:
         is_extended = bool(mark) and (bool(is_piece_extended) or not number)
         for text in _spellings(value.strip()):
             if number:

@@ -51,6 +51,7 @@ from unit.rows import each_row
         ('attachment; filename="=?é?q?a?="', ["=?é?q?a?=", UNREAD]),
         (f"attachment; x={'a' * 4096}; filename=a.exe", [UNREAD]),
         (f"attachment; filename={'a' * 4096}.exe", [UNREAD, "a" * 4075]),
+        ('form-data; name="f"; filename="a.exe"', ["a.exe", "f"]),
         ("inline", []),
     ],
 )

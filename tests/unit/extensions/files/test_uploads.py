@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from mitmproxy import http
 
 from hushlist.core.decide.decision import Judgement
+from hushlist.core.match.rule_match import SeenFile
 from hushlist.core.url.request import request_of
 from hushlist.extensions.files.file_outcome import FileOutcome
 from hushlist.extensions.files.file_rules import FileFacts, judge_file
@@ -145,8 +146,9 @@ def test_what_servers_read_in_different_ways_is_refused(body: bytes, why: str) -
             assert not why
 
 
-def looked(folder: Path, rules: str, body: bytes, content_types: str, codings: str = "", step: int = 7) -> str:
-    """The evidence of what matches, why not all is seen, or nothing."""
+def look_through(
+    folder: Path, rules: str, body: bytes, content_types: str, codings: str = "", step: int = 7
+) -> UploadLook:
     policy, errors = read_whole(folder, f"files: {rules}\nlayers: []\n")
     assert errors == []
     known = policy.all_groups[-1].settings.of("files")
@@ -156,6 +158,12 @@ def looked(folder: Path, rules: str, body: bytes, content_types: str, codings: s
     for at in range(0, len(body), step):
         look.take(body[at : at + step])
     look.end()
+    return look
+
+
+def looked(folder: Path, rules: str, body: bytes, content_types: str, codings: str = "", step: int = 7) -> str:
+    """The evidence of what matches, why not all is seen, or nothing."""
+    look = look_through(folder, rules, body, content_types, codings, step)
     return look.why_unseen or "; ".join(str(match.text) for match in look.matches)
 
 
@@ -245,6 +253,15 @@ def test_each_part_is_judged(
 ) -> None:
     assert looked(tmp_path, rules, body, content_types, codings).splitlines()[:1] == ([expected] if expected else [])
     assert looked(tmp_path, rules, body, content_types, codings, step=1 << 16) == expected
+
+
+@pytest.mark.parametrize(("content", "size"), [(b"MZ\0", 3), (PROGRAM, None)])
+def test_the_length_of_a_part_is_shown_when_all_of_it_has_come(
+    tmp_path: Path, content: bytes, size: int | None
+) -> None:
+    body = form(part(content, 'form-data; name="f"; filename="a.exe"', "Content-Type: video/a"))
+    (match,) = look_through(tmp_path, _CONTENT, body, FORM).matches
+    assert match.file == SeenFile("a.exe", "video/a", ("program",), size)
 
 
 def never(error: Exception) -> None:
