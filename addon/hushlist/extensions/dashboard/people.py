@@ -146,6 +146,8 @@ def _troubles(engine: Engine, runtime: Runtime, parts: Parts, now: float) -> Ite
             yield Trouble("held", listed.title, "; ".join(listed.reasons))
         elif listed.fault is not None:
             yield Trouble("fetch", listed.title, listed.fault)
+    for path, why in engine.policy.held.items():  # of those that are fetched, it knows nothing
+        yield Trouble("held", path.name, why)
     with suppress(Exception):  # another mitmproxy may keep it in another way
         end = ctx.master.addons.get("tlsconfig").certstore.default_ca.notafter
         if end.timestamp() - now < _RENEW:

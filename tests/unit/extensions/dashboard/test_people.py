@@ -76,6 +76,15 @@ def test_a_list_that_is_held_back_is_among_it(store: ListStore, browser: Browser
     assert [(one["kind"], one["said"]) for one in troubles if one["kind"] == "held"] == [("held", "it is odd")]
 
 
+def test_so_is_a_file_that_somebody_has_broken(hushlist: Hushlist, browser: Browser, use: Callable[..., Path]) -> None:
+    own = use(FAMILY)
+    assert hushlist.runtime.engine is not None
+    hushlist.runtime.engine.policy.held[own] = "held back: it cannot be read"
+    assert browser.sign_in("vera") == 200
+    troubles = browser.call("GET", "/home")[1]["troubles"]
+    assert troubles == [{"kind": "held", "name": "own.yaml", "said": "held back: it cannot be read"}]
+
+
 def test_home_says_what_a_dry_run_would_block(hushlist: Hushlist, browser: Browser, use: Callable[..., Path]) -> None:
     use(f"{FAMILY}mode: tag\n")
     assert browser.sign_in("vera") == 200

@@ -68,14 +68,14 @@ export async function lists() {
   const row = (item) => {
     const fetch = byUrl.get(item.file);
     const name = listName({title: item.title, layer: item.layer});
-    const state = fetch?.held ? t("held_back", {why: fetch.reasons.join("; ")}) : fetch?.fault ? t("fetch_failed", {why: fetch.fault}) : t("in_force");
+    const state = fetch?.held ? t("held_back", {why: fetch.reasons.join("; ")}) : fetch?.fault ? t("fetch_failed", {why: fetch.fault}) : item.held ?? t("in_force");
     const actions = [];
     if (fetch?.held) actions.push(small(t("look"), name, () => look(fetch.url, name)));
     if (fetch && may("manage")) {
       actions.push(small(t("update"), name, () => act(t("told_update"), () => post("update", fetch.url), false)));
       if (fetch.versions.length > 1) actions.push(small(t("roll_back"), name, () => act(t("told_rolled_back"), () => post("rollback", fetch.url))));
     }
-    return [make("span", {}, bdi(name), make("small", {dir: "ltr"}, item.file)), make("span", {class: fetch?.held || fetch?.fault ? "bad" : ""}, state), whole.format(item.rules),
+    return [make("span", {}, bdi(name), make("small", {dir: "ltr"}, item.file)), make("span", {class: item.held || fetch?.held || fetch?.fault ? "bad" : ""}, state), whole.format(item.rules),
       link(whole.format(stopped.get(item.file) ?? 0), `#/activity?${query({list_name: item.title ?? "", action: "stopped"})}`, {"aria-label": `${t("stopped")}: ${name}, ${whole.format(stopped.get(item.file) ?? 0)}`}),
       fetch ? fetch.checked ? ago(fetch.checked) : t("never") : item.modified === null ? t("missing") : ago(item.modified), make("span", {class: "actions"}, ...actions)];
   };
