@@ -78,6 +78,11 @@ def chromium(proxy: Proxy | None, folder: Path, *more: str, trusts_all: bool = T
         "--headless=new",
         "--no-sandbox",
         "--disable-gpu",
+        "--in-process-gpu",
+        # a process for each site would take longer than most pages do
+        "--renderer-process-limit=1",
+        "--disable-site-isolation-trials",
+        "--disable-features=IsolateOrigins,site-per-process",
         "--disable-quic",
         "--disable-dev-shm-usage",
         "--disable-background-networking",

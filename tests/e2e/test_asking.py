@@ -151,7 +151,9 @@ class TestInABrowser:
         ):
             yield running
 
-    @pytest.mark.parametrize("url", ["https://games.test/chess?a=b", "http://other.test/chess"])
+    @pytest.mark.parametrize(
+        "url", ["https://games.test/chess?a=b", pytest.param("http://other.test/chess", marks=pytest.mark.thorough)]
+    )
     def test_a_child_asks_a_parent_approves_and_the_page_opens_by_itself(
         self, browser: Chrome, origin: Origin, url: str
     ) -> None:

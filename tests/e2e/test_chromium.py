@@ -167,9 +167,11 @@ def test_filters_stop_what_they_name_of_what_a_page_asks_for(
         assert b"/a.js" in {request.target for request in arrived.requests}
 
 
-@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize("scheme", [pytest.param("http", marks=pytest.mark.thorough), "https"])
 class TestBrowser:
-    @pytest.mark.parametrize("host", ["ads.test", "prefix.test", "full.test"])
+    @pytest.mark.parametrize(
+        "host", ["ads.test", *(pytest.param(host, marks=pytest.mark.thorough) for host in ("prefix.test", "full.test"))]
+    )
     def test_a_blocked_page_is_replaced_by_one_that_says_what_and_why(
         self, browser: Chrome, origin: Origin, tmp_path: Path, scheme: str, host: str
     ) -> None:

@@ -177,7 +177,7 @@ def test_an_allowed_request_and_upload_arrive(reverse: Proxy, quic_origin: QuicO
     ]
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGTERM, marks=pytest.mark.thorough), signal.SIGINT])
 def test_a_connection_that_is_open_does_not_make_a_traceback_of_the_end(
     tmp_path: Path, quic_origin: QuicOrigin, policy: Path, number: signal.Signals
 ) -> None:

@@ -51,7 +51,7 @@ def browser(chrome: Chrome, live: Proxy) -> Iterator[Chrome]:
 
 
 @needs_browser
-@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize("scheme", ["http", pytest.param("https", marks=pytest.mark.thorough)])
 def test_another_site_s_page_can_neither_read_nor_frame_it(
     live: Proxy, browser: Chrome, origin: Origin, scheme: str
 ) -> None:
@@ -168,7 +168,7 @@ def test_its_flows_are_in_no_file_and_the_end_says_what_the_session_came_to(
 
 
 @pytest.mark.parametrize("streamed", [None, "1"])
-@pytest.mark.parametrize("http2", [False, True])
+@pytest.mark.parametrize("http2", [False, pytest.param(True, marks=pytest.mark.thorough)])
 def test_no_call_of_an_administrator_reaches_an_origin_however_its_body_comes(
     start: Callable[..., Proxy], origin: Origin, tmp_path: Path, streamed: str | None, http2: bool
 ) -> None:

@@ -101,7 +101,9 @@ BOXES = """
 """
 
 
-@pytest.mark.parametrize("language", ["en", "de", "ar"])
+@pytest.mark.parametrize(
+    "language", [pytest.param("en", marks=pytest.mark.thorough), "de", pytest.param("ar", marks=pytest.mark.thorough)]
+)
 def test_nothing_is_cut_off_on_a_small_screen(browser: Chrome, language: str) -> None:
     screen = {"width": 320, "height": 568, "deviceScaleFactor": 1, "mobile": False}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)

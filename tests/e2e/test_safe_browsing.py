@@ -294,7 +294,7 @@ def test_a_pupil_who_floods_gains_nothing_and_holds_nobody_back(
     assert "is not asked again" not in proxy.log.text()
 
 
-@VERSIONS
+@pytest.mark.parametrize("version", [pytest.param(4, marks=pytest.mark.thorough), 5])
 def test_our_client_follows_our_server(
     start: Start, tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch, version: int
 ) -> None:

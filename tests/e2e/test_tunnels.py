@@ -170,7 +170,13 @@ def arriving(proxy: Proxy, origin: Origin, host: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("options", PASSING_OPTIONS.values(), ids=PASSING_OPTIONS)
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param(options, id=name, marks=pytest.mark.thorough if name in ("ignore_hosts", "allow_hosts") else [])
+        for name, options in PASSING_OPTIONS.items()
+    ],
+)
 def test_no_way_to_begin_tls_hides_the_server_name(
     start: Callable[..., Proxy], origin: Origin, passing: Path, options: dict[str, str]
 ) -> None:

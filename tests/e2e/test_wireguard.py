@@ -118,8 +118,10 @@ def _page(answer: bytes) -> None:
     assert b"from the origin" not in answer
 
 
-@pytest.mark.parametrize("site", [NAMED, ELSEWHERE, ELSEWHERE6])
-@pytest.mark.parametrize("port", [80, 443, 853, 8080])
+@pytest.mark.parametrize(
+    ("site", "port"),
+    [(NAMED, 80), (NAMED, 853), (ELSEWHERE, 443), (ELSEWHERE, 8080), (ELSEWHERE6, 80), (ELSEWHERE6, 443)],
+)
 def test_what_is_blocked_does_not_leave_the_tunnel(network: Tunnelled, site: str, port: int) -> None:
     def browse() -> None:
         _page(network.http(site, "ads.test", port=port))

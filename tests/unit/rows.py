@@ -10,21 +10,25 @@ from typing import Any
 import pytest
 
 
-def each_row(names: str | Iterable[str], rows: Iterable[Any]) -> Callable[[Callable[..., None]], Any]:
+def each_row(
+    names: str | Iterable[str], rows: Iterable[Any] | Callable[[], Iterable[Any]]
+) -> Callable[[Callable[..., None]], Any]:
     """As ``pytest.mark.parametrize``, in one test: it fails with the failures of all rows, each with its row.
 
-    For tests whose rows do not see each other; fixtures are made once for all.
+    For tests whose rows do not see each other; fixtures are made once for all. Rows that take long are made by a
+    function, when the test runs: all processes collect it, and one runs it.
     """
     given = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
-    table = [row if len(given) > 1 else (row,) for row in rows]
+    table = rows if callable(rows) else [*rows]
 
     def decorate(test: Callable[..., None]) -> Callable[..., None]:
         @wraps(test)
         def whole(**others: object) -> None:
-            if not table:
+            made = [row if len(given) > 1 else (row,) for row in (table() if callable(table) else table)]
+            if not made:
                 pytest.skip("there are no rows")
             failures = []
-            for row in table:
+            for row in made:
                 own = dict(zip(given, row, strict=True))
                 try:
                     test(**own, **others)
@@ -32,7 +36,7 @@ def each_row(names: str | Iterable[str], rows: Iterable[Any]) -> Callable[[Calla
                     error.add_note(f"row: {own!r}")
                     failures.append(error)
             if failures:
-                raise ExceptionGroup(f"{len(failures)} of {len(table)} rows", failures)
+                raise ExceptionGroup(f"{len(failures)} of {len(made)} rows", failures)
 
         signature = inspect.signature(test)
         left = [parameter for name, parameter in signature.parameters.items() if name not in given]

@@ -311,19 +311,19 @@ def answers(index: Index, rules: list[Rule]) -> list[object]:
     return [*found, [index.find(split_web(b"http://%b/" % host)) for host in (b"192.0.2.1", b"192.0.2.2", b"10.0.0.1")]]
 
 
-@pytest.mark.parametrize("ending", ["\n", "\r\n"])
 @pytest.mark.parametrize("form", BY_LINE)
 def test_a_list_that_is_cut_at_any_line_gives_the_same(
-    form: str, ending: str, compiled: Callable[..., Compiled], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    form: str, compiled: Callable[..., Compiled], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     text, _ = TEXTS[form]
     assert isinstance(text, str)
+    ending = "\r\n" if BY_LINE.index(form) % 2 else "\n"
     octets = b"\xef\xbb\xbf" + (text + text.removesuffix("\n")).replace("\n", ending).encode()
     whole = compiled({f"{form}.list": octets})
     rules = rules_in(whole.policy.layers[0])
     expected = answers(whole.index, rules)
     pieces = set()
-    for size in (1, 20, len(octets) - 1) if ending == "\n" else (1, 7, 50):
+    for size in (1, 20, len(octets) - 1):
         monkeypatch.setattr(list_chunks, "PIECE", size)
         cut = compile_policy(tmp_path / "policy.yaml", cache=IndexCache(tmp_path / f"cache {size}"))
         pieces.add(len(list_chunks.chunk_list(whole.policy.layers[0].lists[0]).chunks))

@@ -132,7 +132,7 @@ def with_unicode_path(octets: bytes, name: bytes) -> bytes:
 
 @each_row(
     ("octets", "names", "kinds"),
-    [
+    lambda: [
         (zip_of("a.txt", "folder/b.EXE"), "a.txt b.EXE", ""),
         (zip_of("a.exe", flows=True), "a.exe", ""),
         (zip_of("a.txt", "b.exe", flows=True, content=bytes(1 << 20)), "a.txt b.exe", ""),
@@ -243,7 +243,7 @@ def test_whatever_an_index_says_is_read_alike_however_it_is_cut(at: int, removed
 
 @each_row(
     "octets",
-    [
+    lambda: [
         (b"PK\3\4" + bytes(22) + b"\xff\xff\xff\xff") * 40_000,
         (b"PK\1\2" + bytes(24) + b"\xff\xff\0\0\0\0" + bytes(12)) * 20_000,
         b"PK" * 1_000_000,

@@ -272,7 +272,7 @@ def test_a_hostile_update_of_v5_leaves_the_last_good_list(tmp_path: Path, server
     assert (update(policy).outcome, copy_of(policy)) == (Outcome.UPDATED, prefixes(BAD, PATH, MORE))
 
 
-@pytest.mark.parametrize("length", range(0, 60, 7))
+@pytest.mark.parametrize("length", [0, 7, 28, 49])
 @VERSIONS
 def test_a_truncated_update_leaves_the_last_good_list(
     tmp_path: Path, server: PrefixServer, version: int, length: int
