@@ -50,6 +50,10 @@ class Keyboard:
     def wait_for_focus(self, name: str) -> None:
         wait_until(self.browser, lambda _: self.focus().startswith(name), name)
 
+    def wait_for_any_focus(self) -> None:
+        """A page gives it to its first field when it is drawn, which may be after its words are there."""
+        wait_until(self.browser, lambda one: one.execute_script("return document.activeElement !== document.body"))
+
     def walk(self) -> set[str]:
         """Press Tab from the title to the end of the page, as ``tab_to`` does; the names that never had the focus."""
         named = self.names()

@@ -59,6 +59,7 @@ def test_a_person_who_edits_no_file_has_a_device_filtered_at_night(
         keyboard = Keyboard(browser)
         read_in(browser, "en")
         browser.get(start)
+        keyboard.wait_for_any_focus()
         keyboard.press(Keys.ENTER)
         wait_for_words(browser, "Which people and devices?")
         keyboard.tab_to("Address of the device or network")
@@ -71,6 +72,7 @@ def test_a_person_who_edits_no_file_has_a_device_filtered_at_night(
         browser.find_element(By.NAME, "zone").send_keys(Keys.ENTER)
         wait_for_words(browser, "Who runs the filter?")
         passphrase = "correct horse battery"
+        keyboard.wait_for_any_focus()
         keyboard.press("Anna", Keys.TAB, passphrase, Keys.TAB, passphrase, Keys.ENTER)
         wait_for_words(browser, "The filter works as you said")
         wait_for_words(browser, f"{folder}/config/hushlist/policy.yaml")

@@ -124,7 +124,7 @@ class KeptCertificates:
     """The certificates of a day, sealed, the oldest first; used by the event loop, and by a thread for the file."""
 
     def __init__(self) -> None:
-        self._lock = Lock()
+        self._lock, self._exchanging = Lock(), Lock()
         self._made_of: tuple[Any, x509.Certificate, date] | None = None
         self._seal = Seal(b"")
         self._sealed = dict[bytes, bytes]()
@@ -172,6 +172,10 @@ class KeptCertificates:
         """
         if self._made_of is None:
             return
+        with self._exchanging:  # at the end, the thread may be at it
+            self._exchange(path)
+
+    def _exchange(self, path: Path) -> None:
         fault, is_there, places = "", False, None
         try:
             there = read_regular(path, _LONGEST_FILE)

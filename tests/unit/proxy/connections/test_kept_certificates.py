@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import stat
+from concurrent.futures import ThreadPoolExecutor, wait
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from threading import Event
 from types import SimpleNamespace
 
 import pytest
@@ -58,6 +60,19 @@ def day(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 
     monkeypatch.setattr(kept_certificates, "datetime", Clock)
     return moved
+
+
+@pytest.fixture
+def writes(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The files that are written, in their order."""
+    found, write = list[Path](), kept_certificates.replace_file
+
+    def note(path: Path, octets: bytes, *, is_private: bool) -> None:
+        found.append(path)
+        write(path, octets, is_private=is_private)
+
+    monkeypatch.setattr(kept_certificates, "replace_file", note)
+    return found
 
 
 def certificate(kept: KeptCertificates, store: CertStore, *more: str | None, host: str = HOST) -> Cert:
@@ -250,34 +265,53 @@ def test_workers_share_what_they_make(store: CertStore, file: Path) -> None:
     assert file.stat().st_ino == before.st_ino  # nothing is written where nothing is new
 
 
-def test_workers_that_have_made_the_same_write_it_once_and_then_rest(store: CertStore, file: Path) -> None:
+def test_workers_that_have_made_the_same_write_it_once_and_then_rest(
+    store: CertStore, file: Path, writes: list[Path]
+) -> None:
     workers = [start(store, file), start(store, file)]
     for kept in workers:
         certificate(kept, store)
-    written = [file_number(file), *(file_number(file, kept) for kept in (*workers, *workers, *workers))]
-    assert len({*written}) == 3  # of neither, of one, of both
-    assert len({*written[2:]}) == 1
+    for kept in workers * 3:
+        kept.exchange(file)
+    assert writes == [file, file]
     assert certificate(workers[0], store) == certificate(workers[1], store)
 
 
 def test_workers_that_have_more_than_is_kept_rest_too(
-    store: CertStore, file: Path, monkeypatch: pytest.MonkeyPatch
+    store: CertStore, file: Path, writes: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kept_certificates, "MOST", 2)
     workers = [start(store, file), start(store, file)]
     for number, kept in enumerate(workers * 2):
         certificate(kept, store, host=f"h{number}.example")
-    for kept in workers:
+    for kept in workers * 3:
         kept.exchange(file)
-    before = file_number(file)
-    assert {file_number(file, kept) for kept in workers * 2} == {before}
+    assert writes == [file, file]
 
 
-def file_number(file: Path, kept: KeptCertificates | None = None) -> int:
-    """What differs once somebody has written the file: here, a worker may."""
-    if kept is not None:
-        kept.exchange(file)
-    return file.stat().st_mtime_ns if file.exists() else 0
+def test_an_exchange_waits_for_another_one_and_writes_what_came_meanwhile(
+    store: CertStore, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As at the end of a proxy whose thread is at the file."""
+    kept, write, is_begun, goes_on = start(store, file), kept_certificates.replace_file, Event(), Event()
+
+    def write_first_later(path: Path, octets: bytes, *, is_private: bool) -> None:
+        if not is_begun.is_set():
+            is_begun.set()
+            assert goes_on.wait(20)
+        write(path, octets, is_private=is_private)
+
+    monkeypatch.setattr(kept_certificates, "replace_file", write_first_later)
+    made = [certificate(kept, store, host="a.example")]
+    with ThreadPoolExecutor() as pool:
+        pool.submit(kept.exchange, file)
+        assert is_begun.wait(20)
+        made.append(certificate(kept, store, host="b.example"))
+        last = pool.submit(kept.exchange, file)
+        assert not wait([last], timeout=0.1).done
+        goes_on.set()
+        last.result(20)
+    assert [certificate(start(store, file), store, host=host) for host in ("a.example", "b.example")] == made
 
 
 def test_no_length_tells_a_host(store: CertStore, file: Path) -> None:
