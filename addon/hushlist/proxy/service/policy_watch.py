@@ -150,7 +150,7 @@ class PolicyWatch:
                 self._files = dict.fromkeys(_files_of(path), UNREAD)
             else:
                 self._background = BackgroundCompiler(self._own_ports)
-                self._use(self._read(self._background, path))
+                self._use(self._read_settled(path))
         except PolicyError as error:
             self._path = self._path or path
             self._files = self._files or error.files
@@ -275,6 +275,15 @@ class PolicyWatch:
             raise
         runtime.was_read(LoadedPolicy(moment, monotonic() - start, None))
         return PolicyUpdate(engine, template, warnings)
+
+    def _read_settled(self, path: Path) -> PolicyUpdate:
+        """Read a policy; once more if its files were written meanwhile, since an error would end the start."""
+        try:
+            return self._read(self._background, path)
+        except PolicyError as error:
+            if fingerprints(error.files) == error.files:
+                raise
+        return self._read(self._background, path)
 
     def _use(self, update: PolicyUpdate) -> None:
         engine, self._may_pass = update.engine, True

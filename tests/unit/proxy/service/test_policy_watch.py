@@ -21,6 +21,7 @@ from hushlist.core.match.index import Index
 from hushlist.core.match.rule import Action
 from hushlist.core.policy.policy_file import Policy, PolicyError
 from hushlist.core.system import package_code
+from hushlist.core.system.files import fingerprints
 from hushlist.core.system.package_code import OTHER_CODE
 from hushlist.core.url.request import Request
 from hushlist.extensions.databases.postgres_address import PostgresAddress
@@ -33,7 +34,7 @@ from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.service import policy_watch
 from hushlist.proxy.service.health import why_unready
-from hushlist.proxy.service.policy_watch import PolicyUpdate
+from hushlist.proxy.service.policy_watch import PolicyUpdate, PolicyWatch
 from support.mitmproxied import add_proxy_options
 from support.parts import part_of
 
@@ -198,6 +199,25 @@ def test_a_failure_of_our_own_does_not_end_the_watch(policy: Path, caplog: pytes
 
     watch.run(steps)
     assert blocks(watch.engines[0], "third.example")
+
+
+def test_what_changes_while_it_is_read_at_the_start_is_read_again(
+    policy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changing, compile_policy = policy.with_name("ads.yaml"), policy_watch.BackgroundCompiler.compile
+    before = fingerprints([policy, changing])
+
+    def change_while_reading(background: BackgroundCompiler, path: Path, **how: Any) -> tuple[Policy, Index]:
+        if fingerprints(before) == before:
+            write(changing, "rules: [second.example]")
+            raise PolicyError([Problem(str(changing), 0, changing.name, "it changed while it was read")], before)
+        return compile_policy(background, path, **how)
+
+    monkeypatch.setattr(policy_watch.BackgroundCompiler, "compile", change_while_reading)
+    runtime = Runtime()
+    PolicyWatch(runtime).load(policy)
+    assert runtime.engine is not None
+    assert blocks(runtime.engine, "second.example")
 
 
 @pytest.mark.slow
