@@ -501,9 +501,11 @@ def test_the_policy_is_changed_by_a_choice_tried_before_and_undone(
     click(browser, "As YAML")
     area = browser.find_element(By.NAME, "text")
     area.send_keys(Keys.CONTROL, Keys.END)
-    area.send_keys(Keys.NULL, "colour: red")
+    area.send_keys(Keys.NULL, "  - colour: red")
     browser.find_element(By.CSS_SELECTOR, "#screen details[open] button:not(.plain)").click()
     expect_message(browser, "It did not work:")
+    assert "colour: unknown key" in browser.find_element(By.CSS_SELECTOR, "#screen details[open] .alert").text
+    assert not browser.find_elements(By.TAG_NAME, "dialog")  # it is said where it was written
     assert (folder / "policy.yaml").read_text() == before
     assert area.get_attribute("value").endswith("colour: red")  # nobody has to write it again
 

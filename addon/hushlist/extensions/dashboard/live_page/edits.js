@@ -4,7 +4,10 @@ import {act, bdi, call, chip, get, make, sheet, t, whole} from "./kit.js";
 export const read = (section) => get(`/policy/${section}`);
 const put = (section, etag, body) => call("PUT", `/policy/${section}`, body, {"If-Match": etag});
 
-/** Save a section; where it was changed meanwhile or cannot be used, show what is so and why, also at a place. */
+/** Why a section could not be used: each mistake in a line. */
+const problemsOf = (error) => (error.detail?.problems?.map((item) => [item.line && `${item.file}:${item.line}`, item.what, item.why].filter(Boolean).join(": ")) ?? [error.said ?? error.message]).join("\n");
+
+/** Save a section; where it was changed meanwhile or cannot be used, show what is so and why, at a place if there is one. */
 export async function save(section, etag, body, place = null) {
   let problem = null;
   const done = await act(t("told_saved"), async () => {
@@ -12,7 +15,7 @@ export async function save(section, etag, body, place = null) {
       return await put(section, etag, body);
     } catch (error) {
       problem = error;
-      place?.replaceChildren(make("p", {class: "alert"}, error.message));
+      place?.replaceChildren(make("p", {class: "alert", lang: "en"}, problemsOf(error)));
       throw error;
     }
   });
@@ -20,9 +23,8 @@ export async function save(section, etag, body, place = null) {
   if (detail?.now) {
     sheet(t("changed_meanwhile"), make("h3", {}, t("as_it_is")), make("pre", {dir: "ltr", tabindex: "0", role: "region", "aria-label": t("as_it_is")}, detail.now.text),
       make("h3", {}, t("as_you_wrote")), make("pre", {dir: "ltr", tabindex: "0", role: "region", "aria-label": t("as_you_wrote")}, detail.text ?? JSON.stringify(detail.value, null, 2)));
-  } else if (detail?.problems) {
-    sheet(t("went_wrong_here"), make("ul", {lang: "en", dir: "ltr"}, detail.problems.map((item) =>
-      make("li", {}, [item.line && `${item.file}:${item.line}`, item.what, item.why].filter(Boolean).join(": ")))));
+  } else if (!place && detail?.problems) {
+    sheet(t("went_wrong_here"), make("p", {class: "alert", lang: "en"}, problemsOf(problem)));
   }
   return done;
 }
@@ -39,7 +41,6 @@ export async function preview(name, body, place) {
       make("pre", {dir: "ltr", tabindex: "0", role: "region", "aria-label": name}, answer.text),
       make("ul", {}, answer.addresses.map((item) => make("li", {}, chip(item.was), " → ", chip(item.will), " ", bdi(item.url), ` (${whole.format(item.count)})`))));
   } catch (error) {
-    const problems = error.detail?.problems?.map((item) => `${item.file}:${item.line}: ${item.what}: ${item.why}`);
-    place.replaceChildren(make("p", {class: "alert", lang: "en"}, (problems ?? [error.said ?? error.message]).join("\n")));
+    place.replaceChildren(make("p", {class: "alert", lang: "en"}, problemsOf(error)));
   }
 }
