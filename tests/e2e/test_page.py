@@ -397,6 +397,8 @@ def test_names_of_devices_are_read_once_for_many_screens_and_again_after_a_chang
     expect_message(browser, "The internet is off for Mia until ")
     wait_until(browser, lambda one: one.execute_script(reads) == 2)
     undo(browser)
+    show(browser, "record")
+    wait_for_words(browser, "Which: everything, For whom: Mia")
 
 
 def test_the_search_leads_to_a_person_a_site_and_the_number_of_a_block_page(browser: Chrome, family: Proxy) -> None:
