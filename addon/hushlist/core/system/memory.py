@@ -1,8 +1,9 @@
-"""Memory: caches of bounded size; how much this process uses, if the platform says, and what it can give back."""
+"""Memory: dictionaries of bounded size; how much this process uses, if the platform says, and what it can give back."""
 
 from __future__ import annotations
 
 import sys
+from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 from mmap import PAGESIZE
@@ -43,6 +44,20 @@ class BoundedCache(dict[_Key, _Value]):
             self.clear()
         self[key] = value
         return value
+
+
+class LatestEntries(OrderedDict[_Key, _Value]):
+    """A dictionary of bounded size that keeps the entries that were set last."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most = most
+
+    def __setitem__(self, key: _Key, value: _Value) -> None:
+        super().__setitem__(key, value)
+        self.move_to_end(key)
+        if len(self) > self._most:
+            self.popitem(last=False)
 
 
 STATM = Path("/proc/self/statm")

@@ -13,10 +13,10 @@ Spec: RFC 3986, 6; draft-ietf-iri-comparison-00
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable
 from time import monotonic
 
+from hushlist.core.system.memory import LatestEntries
 from hushlist.core.url.iri import SCHEME, SIMPLE, SYNTAX
 from hushlist.core.url.parts import Profile
 from hushlist.core.url.rfc3986 import resolve
@@ -71,7 +71,7 @@ class RedirectMemory:
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self._clock = clock
-        self._until: OrderedDict[tuple[Origin, bytes], float] = OrderedDict()
+        self._until: LatestEntries[tuple[Origin, bytes], float] = LatestEntries(MOST)
 
     def __len__(self) -> int:
         return len(self._until)
@@ -80,11 +80,7 @@ class RedirectMemory:
         """Remember that the origin redirects between this canonical path and its twin."""
         if len(path) > LONGEST_PATH:
             return
-        key = origin, path.rstrip(b"/")
-        self._until.pop(key, None)  # it comes last again
-        self._until[key] = self._clock() + LIFETIME
-        if len(self._until) > MOST:
-            self._until.popitem(last=False)
+        self._until[origin, path.rstrip(b"/")] = self._clock() + LIFETIME
 
     def knows(self, origin: Origin, path: bytes) -> bool:
         """Whether the origin has recently redirected between this canonical path and its twin."""

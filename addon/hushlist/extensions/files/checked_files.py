@@ -17,6 +17,7 @@ from mitmproxy import http
 
 from hushlist.core.decide.decision import Judgement
 from hushlist.core.policy.groups import Client
+from hushlist.core.system.memory import LatestEntries
 from hushlist.core.url.normalization import percent_decode_repeatedly
 from hushlist.core.url.request import is_plain_target, target_forms
 from hushlist.extensions.files.file_names import UNREAD, name_of_target, names_of_disposition
@@ -112,7 +113,7 @@ class CheckedFiles:
         #: by their tokens, the oldest first
         self._files: dict[str, _File] = {}
         #: of those that are here no more, where they came from
-        self._ended: dict[str, tuple[Place, bytes]] = {}
+        self._ended: LatestEntries[str, tuple[Place, bytes]] = LatestEntries(MOST)
         #: whether anybody may know an address of a file
         self.was_used = False
 
@@ -206,8 +207,6 @@ class CheckedFiles:
         of_client = [ended for ended, (place, _) in self._ended.items() if place.client == file.place.client]
         if len(of_client) > MOST_FILES_OF_CLIENT:
             del self._ended[of_client[0]]
-        if len(self._ended) > MOST:
-            del self._ended[next(iter(self._ended))]
 
     def forget(self) -> None:
         """Another policy is in use, which may say something else of the files: their clients are led back."""

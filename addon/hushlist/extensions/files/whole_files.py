@@ -6,7 +6,6 @@ Spec: RFC 9110, 14
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import NamedTuple
@@ -14,6 +13,7 @@ from typing import NamedTuple
 from mitmproxy import http
 
 from hushlist.core.policy.key_types import choice
+from hushlist.core.system.memory import LatestEntries
 from hushlist.core.url.header_names import as_read
 from hushlist.extensions.files.content_kinds import LONGEST_LOOK
 from hushlist.extensions.files.file_rules import FileFacts
@@ -155,7 +155,7 @@ class SeenFiles:
     """The files that were seen last: later parts of them are no news."""
 
     def __init__(self) -> None:
-        self._seen: OrderedDict[tuple[str, bytes], SeenFile] = OrderedDict()
+        self._seen: LatestEntries[tuple[str, bytes], SeenFile] = LatestEntries(_MOST_SEEN)
 
     def note(self, flow: http.HTTPFlow, facts: FileFacts, part: Part | None) -> None:
         """Remember a file whose beginning has passed, if its length is told."""
@@ -165,9 +165,6 @@ class SeenFiles:
         if whole is None or flow.request.method != "GET" or flow.response.status_code not in _WITH_FILE:
             return
         self._seen[_key(flow)] = SeenFile(facts, whole, _version(flow.response))
-        self._seen.move_to_end(_key(flow))
-        if len(self._seen) > _MOST_SEEN:
-            self._seen.popitem(last=False)
 
     def of_request(self, flow: http.HTTPFlow) -> FileFacts | None:
         """What was seen of the file that a request asks for a part of."""

@@ -24,6 +24,7 @@ from hushlist.core.match.context import Telling, host_of_page
 from hushlist.core.match.rule import Action, Anything, Ordered, Rule, TimeLimit
 from hushlist.core.match.rule_match import Match
 from hushlist.core.policy.policy_file import Policy
+from hushlist.core.system.memory import LatestEntries
 from hushlist.core.url.request import canonical_host
 from hushlist.extensions.needs.ways import FRAMES
 from hushlist.extensions.unblock import SITE
@@ -70,7 +71,7 @@ class PageNeeds(Part):
         #: by layer, and by layer and source of a list; those of rules are in their terms
         self._ways: dict[str | tuple[str, str], str] = {}
         #: client -> canonical host -> what was sent from there
-        self._sent: dict[_Asker, dict[bytes, _Sent]] = {}
+        self._sent: LatestEntries[_Asker, LatestEntries[bytes, _Sent]] = LatestEntries(MOST_CLIENTS)
         #: requests that were let through, for whose answers it is remembered
         self._passed: WeakKeyDictionary[http.HTTPFlow, tuple[_Asker, bytes, _Sent]] = WeakKeyDictionary()
         #: has the sites that are unblocked with what they load, which somebody may do at any time
@@ -194,16 +195,11 @@ class PageNeeds(Part):
         form = _LOADS_MORE if sent.depth else _PAGE
         if not form.match(flow.response.headers.get("content-type", "").lower()):
             return
-        pages = self._sent.pop(client, {})
-        if len(self._sent) >= MOST_CLIENTS:
-            del self._sent[next(iter(self._sent))]
-        self._sent[client] = pages
+        self._sent[client] = pages = self._sent.get(client) or LatestEntries(MOST_PAGES)
         before = pages.pop(host, None)
         if before is not None and before.depth < sent.depth and monotonic() - before.moment <= LIFE:
             pages[host] = before  # it is a page itself
             return
-        if len(pages) >= MOST_PAGES:
-            del pages[next(iter(pages))]
         pages[host] = sent._replace(moment=monotonic())
 
 

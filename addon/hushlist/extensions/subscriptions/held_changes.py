@@ -12,7 +12,6 @@ import json
 import os
 import subprocess
 import sys
-from collections import OrderedDict
 from collections.abc import Iterable
 from heapq import nsmallest
 from pathlib import Path
@@ -21,6 +20,7 @@ from typing import NamedTuple
 
 from hushlist.core.routes import ActionError
 from hushlist.core.system.files import LONGEST_WHOLE, open_regular, reason_of
+from hushlist.core.system.memory import LatestEntries
 from hushlist.core.system.package_code import path_to_package
 from hushlist.extensions.subscriptions.line_differences import differing_lines
 
@@ -48,7 +48,7 @@ class HeldChanges:
     """Compares two versions once, whoever looks how often; two pairs are not compared at one time."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[str, str], HeldChange | str] = OrderedDict()
+        self._kept: LatestEntries[tuple[str, str], HeldChange | str] = LatestEntries(_MOST)
         self._turn = Lock()
 
     def between(self, old: Path | None, new: Path) -> HeldChange:
@@ -59,8 +59,6 @@ class HeldChanges:
                 raise ActionError("another version is being compared: try again in a moment")
             try:
                 self._kept[pair] = _compared(old, new)
-                while len(self._kept) > _MOST:
-                    self._kept.popitem(last=False)
             finally:
                 self._turn.release()
         change = self._kept.get(pair)

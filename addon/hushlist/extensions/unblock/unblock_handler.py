@@ -26,6 +26,7 @@ from hushlist.core.decide.engine import Engine
 from hushlist.core.errors import Problem, UrlError, logger_of, printable
 from hushlist.core.match.rule import Action
 from hushlist.core.policy.policy_file import Policy
+from hushlist.core.system.memory import LatestEntries
 from hushlist.core.url.request import request_of
 from hushlist.extensions.databases.kept_files import DatabaseKind
 from hushlist.extensions.databases.postgres_address import PostgresAddress
@@ -184,7 +185,7 @@ class UnblockHandler(Part):
         self._tokens: Tokens | None = None
         self._stopped: WeakKeyDictionary[http.HTTPFlow, Judgement | None] = WeakKeyDictionary()
         #: the judgements of files whose pages have forms, the latest last, by their references in the log
-        self._files: dict[str, Judgement] = {}
+        self._files: LatestEntries[str, Judgement] = LatestEntries(_MOST_FILES)
         self._one_by_one = ThreadPoolExecutor(1, "hushlist: forms")
         self._forms = Counter[str]()
         self._taps = TapPage(runtime, ANSWER, self._tap)
@@ -306,8 +307,6 @@ class UnblockHandler(Part):
         """What the page of a stopped request offers."""
         offered = self._offer(request, judgement)
         if offered is not None and judgement.reference is not None and is_of_file(judgement):
-            if len(self._files) >= _MOST_FILES:
-                del self._files[next(iter(self._files))]
             self._files[judgement.reference] = judgement._replace(request=replace(judgement.request, fields=()))
         return offered
 

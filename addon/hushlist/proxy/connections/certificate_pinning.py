@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections import OrderedDict
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from hushlist.core.extension import REFUSED_CERTIFICATE
 from hushlist.core.policy.groups import Client
 from hushlist.core.policy.pass_through import ADD
 from hushlist.core.system.files import LONGEST_DOCUMENT, edit_file
+from hushlist.core.system.memory import LatestEntries
 from hushlist.core.url.host import is_address, is_plain_name
 from hushlist.core.url.parts import to_bytes
 from hushlist.core.url.request import canonical_host
@@ -42,14 +42,11 @@ _REFUSAL = re.compile(
 )
 
 
-class _BoundedCounter(OrderedDict[tuple[str, ...], int]):
+class _Counter(LatestEntries[tuple[str, ...], int]):
     """How often keys were seen; keys not seen for long are dropped."""
 
     def count(self, *key: str) -> int:
         self[key] = number = self.get(key, 0) + 1
-        self.move_to_end(key)
-        if len(self) > _MOST:
-            self.popitem(last=False)
         return number
 
 
@@ -57,10 +54,10 @@ class CertificatePinning:
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         #: clients that have accepted a certificate of the proxy
-        self._trusting = _BoundedCounter()
-        self._refusals = _BoundedCounter()
+        self._trusting = _Counter(_MOST)
+        self._refusals = _Counter(_MOST)
         #: by group and host
-        self._reported = _BoundedCounter()
+        self._reported = _Counter(_MOST)
         self._added = 0
 
     def established(self, data: tls.TlsData) -> None:

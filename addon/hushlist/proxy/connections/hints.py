@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable
 from time import monotonic
 
 from hushlist.core.errors import logger_of
+from hushlist.core.system.memory import LatestEntries
 
 logger = logger_of(__name__)
 
@@ -23,7 +23,7 @@ class Hints:
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self._clock = clock
-        self._said: OrderedDict[tuple[object, ...], float] = OrderedDict()
+        self._said: LatestEntries[tuple[object, ...], float] = LatestEntries(MOST_KNOWN)
         self._minute, self._lines = -_MINUTE, 0
 
     def say(self, key: tuple[object, ...], message: str) -> None:
@@ -39,7 +39,4 @@ class Hints:
                 logger.warning("hushlist: more lines of this kind are left out for a minute")
             return
         self._said[key] = now
-        self._said.move_to_end(key)
-        if len(self._said) > MOST_KNOWN:
-            self._said.popitem(last=False)
         logger.warning("hushlist: %s", message)

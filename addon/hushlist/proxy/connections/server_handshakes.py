@@ -10,8 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 import ssl
-from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
@@ -34,6 +33,7 @@ from OpenSSL import SSL, crypto
 
 from hushlist.core.errors import logger_of, printable, without_user
 from hushlist.core.policy.groups import Client
+from hushlist.core.system.memory import LatestEntries
 from hushlist.core.system.trust_store import trust_store
 from hushlist.proxy.bounds.flowing_bodies import FlowingStream
 from hushlist.proxy.connections.hints import Hints
@@ -107,6 +107,9 @@ class Unreached:
     response: http.Response | None
 
 
+_NO_FAILURES: Mapping[connection.Address, Failure] = {}
+
+
 class ServerHandshakes:
     """Only the event loop uses it."""
 
@@ -114,12 +117,12 @@ class ServerHandshakes:
         self._runtime = runtime
         self._hints = Hints()
         #: the last failures for each client's connection, by host and port
-        self._failures: WeakKeyDictionary[connection.Client, OrderedDict[connection.Address, Failure]]
+        self._failures: WeakKeyDictionary[connection.Client, LatestEntries[connection.Address, Failure]]
         self._failures = WeakKeyDictionary()
         #: servers that have asked for the client's certificate, and have answered nothing
         self.asking: WeakSet[connection.Connection] = WeakSet()
         #: whether this machine trusts a chain of certificates, by its octets
-        self._verified: OrderedDict[tuple[bytes, ...], bool] = OrderedDict()
+        self._verified: LatestEntries[tuple[bytes, ...], bool] = LatestEntries(_MOST_VERIFIED)
 
     def established(self, data: TlsData) -> None:
         """Note a server that asks for a certificate: in TLS 1.3, it refuses only later, or just closes."""
@@ -152,10 +155,7 @@ class ServerHandshakes:
         assert server.address is not None
         host = server.sni or server.address[0]
         failure = Failure(cause, _shown(error), _option(cause, is_known=is_known), f"={printable(host)}")
-        of_client = self._failures.setdefault(client, OrderedDict())
-        of_client[server.address[:2]] = failure
-        while len(of_client) > _MOST_OF_CLIENT:
-            of_client.popitem(last=False)
+        self._failures.setdefault(client, LatestEntries(_MOST_OF_CLIENT))[server.address[:2]] = failure
         self._hints.say(
             (cause, host), self._advice(failure, f"{host}:{server.address[1]}", client_of_connection(client))
         )
@@ -180,8 +180,6 @@ class ServerHandshakes:
             return False
         if key not in self._verified:
             self._verified[key] = await asyncio.to_thread(_is_trusted, chain)
-            if len(self._verified) > _MOST_VERIFIED:
-                self._verified.popitem(last=False)
         return self._verified[key]
 
     def unreached(self, data: Unreached) -> None:
@@ -195,8 +193,7 @@ class ServerHandshakes:
         flow = data.flow
         if self._runtime.mode == "off" or flow.response is not None or flow.request.method == "CONNECT":
             return
-        failures = self._failures.get(flow.client_conn) or OrderedDict()
-        failure = failures.get((flow.request.host, flow.request.port))
+        failure = self._failures.get(flow.client_conn, _NO_FAILURES).get((flow.request.host, flow.request.port))
         if failure is None or (failure.error != _shown(data.error) and flow.server_conn not in self.asking):
             cause = cause_of(data.error, asked_for_certificate=flow.server_conn in self.asking)
             server = flow.server_conn
