@@ -40,7 +40,6 @@ from hushlist.core.policy.part_needs import asks_leads, checks_leads
 from hushlist.core.policy.pass_through import WITHOUT_PAGES
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.url.comparison import RedirectMemory, is_slash_redirect
-from hushlist.core.url.hashed_uri import Target
 from hushlist.core.url.host import is_address
 from hushlist.core.url.parts import DEFAULT_PORTS, Parts
 from hushlist.core.url.path_interpretations import FormBudget
@@ -101,8 +100,6 @@ class Engine:
         self._is_simple = not (index.has_urls or index.has_uris) and redirect_memory is None
         #: whether there may be hosts that alone decide plain URLs, or with rules for paths
         self._may_know_hosts = not (self._checks or index.has_uris or index.has_general_filters)
-        #: whether only rules for paths, and filters that name hosts, need the canonical form of a query
-        self._looks_at_no_query = self._is_simple and overrides is None
         #: the policy's, which every request needs
         self.keeps = policy.keeps
         if index.filters:
@@ -296,17 +293,7 @@ class Engine:
         known_host = case.hosts.by_name[request.hosts[0]]  # a host that is not valid was decided at once
         if known_host.tunnelled is not None or request.scheme not in WEB:
             return None
-        plain: Target | None
-        if (
-            known_host.has_filters
-            and not known_host.is_named
-            and not (known_host.host.suffixes or known_host.readers)
-            and self._looks_at_no_query
-        ):
-            # filters are compared with the query as it was sent: its canonical form, which takes time, is not needed
-            plain = (request.target.partition(b"?")[0], None) if is_plain_target(request.target) else None
-        else:
-            plain = plain_target(request.target)
+        plain = plain_target(request.target)
         if plain is None or (known_host.readers and known_host.concerns(*plain)):
             return None
         form = Parts(request.scheme, None, b"h", None, *plain)
