@@ -27,36 +27,8 @@ from hushlist.proxy.bounds import (
     printable_log,
 )
 from hushlist.proxy.connections import kept_certificates, server_handshakes, tunnel_layers
-from hushlist.proxy.object_patches import OBJECT_PATCHES, untaken
+from hushlist.proxy.object_patches import untaken
 from hushlist.proxy.service import shared_listening, upkeep
-
-#: package -> the versions with which tests try what stands in the place of its names
-TRIED = {
-    "mitmproxy": "11.0 and 12.3",
-    "h2": "4.1 and 4.4",
-    "h11": "0.14 and 0.16",
-    "aioquic": "1.2",
-    "wsproto": "1.2 and 1.3",
-    "asyncio": "Python 3.11 to 3.13",
-}
-#: place -> what somebody has told those who write it, where that is known
-UPSTREAM = {
-    **dict.fromkeys(
-        ("ConnectionHandler.drain_writers", "ConnectionHandler.wakeup"),
-        "https://github.com/mitmproxy/mitmproxy/issues/4563",
-    ),
-    "mitmproxy.proxy.layers.quic._stream_layers.QuicConnection": "https://github.com/aiortc/aioquic/issues/589",
-    "aioquic.quic.connection.QuicPacketSpace": "https://github.com/aiortc/aioquic/issues/549",
-    **dict.fromkeys(
-        ("mitmproxy.proxy.layers.websocket.WebsocketConnection", "wsproto.extensions.PerMessageDeflate"),
-        "https://github.com/python-hyper/wsproto/issues/86",
-    ),
-    "mitmproxy.certs.datetime": "https://github.com/mitmproxy/mitmproxy/pull/3914",
-    **dict.fromkeys(
-        ("AddonManager.trigger_event", "AddonManager.handle_lifecycle"),
-        "https://github.com/mitmproxy/mitmproxy/issues/5029",
-    ),
-}
 
 
 class Patch(NamedTuple):
@@ -73,12 +45,6 @@ class Patch(NamedTuple):
     def place(self) -> str:
         """Where it is, as one would import it."""
         return f"{getattr(self.owner, '__qualname__', None) or self.owner.__name__}.{self.name}"
-
-    @property
-    def why(self) -> str:
-        """The first sentence about it."""
-        text = getattr(self.ours, "__func__", self.ours).__doc__ or ""
-        return " ".join(text.split("\n\n")[0].split())
 
 
 _REPLACED: tuple[tuple[Any, str, Any], ...] = (
@@ -137,22 +103,6 @@ def not_taken() -> list[str]:
         patch.place for patch, ours in TAKEN.values() if getattr_static(patch.owner, patch.name, None) is not ours
     ]
     return [*missed, *changed, *untaken()]
-
-
-def patch_rows() -> list[tuple[str, str, str, str]]:
-    """Each name, with what was tried, why, and what those who write it were told: once, in the order of their places.
-
-    A name that several wrap has a row for each.
-    """
-    rows = [(patch.owner, patch.place, patch.why) for patch in PATCHES]
-    rows += [(patch.owner, patch.place, patch.why) for patch in OBJECT_PATCHES]
-    return sorted({(place, _tried(owner), why, UPSTREAM.get(place, "")) for owner, place, why in rows})
-
-
-def _tried(owner: Any) -> str:
-    modules = [base.__module__ for base in owner.__mro__] if isinstance(owner, type) else [owner.__name__]
-    package = next(name for module in modules if (name := module.split(".")[0]) in TRIED)
-    return TRIED[package] if package == "asyncio" else f"{package} {TRIED[package]}"
 
 
 def _called_by(bound: Callable[..., Any], original: Callable[..., Any]) -> Callable[..., Any]:
