@@ -26,9 +26,6 @@ _TABLE, _FORMAT = "hushlist-backup.json", 1
 #: octets of the table, things in it, and octets of what is read at once
 _LONGEST_TABLE, _MOST, _PIECE = 1 << 24, 100_000, 1 << 20
 
-#: what separates folders, disks and names on some system
-_STRANGE = frozenset("\\:\0")
-
 
 class BackupError(HushlistError):
     """A file is no backup, or not as it was written."""

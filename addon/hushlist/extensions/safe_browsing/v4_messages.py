@@ -70,7 +70,6 @@ class Constraints:
 
     max_update_entries: int = wire(1, Kind.INT32)
     max_database_entries: int = wire(2, Kind.INT32)
-    region: str = wire(3, Kind.STRING)
     supported_compressions: tuple[int, ...] = wire(4, Kind.ENUM, CompressionType, repeated=True)
 
 
@@ -178,7 +177,6 @@ class FindFullHashesRequest:
     """POST /v4/fullHashes:find"""
 
     client: ClientInfo | None = wire(1, Kind.MESSAGE, ClientInfo)
-    client_states: tuple[bytes, ...] = wire(2, Kind.BYTES, repeated=True)
     threat_info: ThreatInfo | None = wire(3, Kind.MESSAGE, ThreatInfo)
 
 

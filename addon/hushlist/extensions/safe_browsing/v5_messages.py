@@ -23,15 +23,6 @@ class ThreatAttribute(IntEnum):
     FRAME_ONLY = 2
 
 
-class LikelySafeType(IntEnum):
-    """What a list of likely safe sites is for."""
-
-    LIKELY_SAFE_TYPE_UNSPECIFIED = 0
-    GENERAL_BROWSING = 1
-    CSD = 2
-    DOWNLOAD = 3
-
-
 class HashLength(IntEnum):
     HASH_LENGTH_UNSPECIFIED = 0
     FOUR_BYTES = 2
@@ -145,7 +136,6 @@ class HashListMetadata:
     """What a list is."""
 
     threat_types: tuple[int, ...] = wire(1, Kind.ENUM, ThreatType, repeated=True)
-    likely_safe_types: tuple[int, ...] = wire(2, Kind.ENUM, LikelySafeType, repeated=True)
     description: str = wire(4, Kind.STRING)
     hash_length: int = wire(6, Kind.ENUM, HashLength)
 

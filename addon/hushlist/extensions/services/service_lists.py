@@ -66,9 +66,6 @@ class Group:
     #: what other lists call it
     also: tuple[str, ...] = ()
 
-    def title_in(self, language: str) -> str:
-        return self.titles.get(language, self.titles["en"])
-
 
 @dataclass(frozen=True, slots=True)
 class Service:

@@ -62,8 +62,7 @@ def test_a_hundred_services_of_every_group_have_a_source_and_addresses_of_their_
 
 def test_each_group_has_a_title_in_every_language() -> None:
     assert [(name, lacks) for name, own in groups().items() if (lacks := TEXTS.keys() - own.titles.keys())] == []
-    assert groups()["games"].title_in("de") == "Spiele"
-    assert groups()["games"].title_in("xx") == "Games"
+    assert groups()["games"].titles["de"] == "Spiele"
 
 
 def test_each_service_is_found_by_its_main_address_and_by_its_short_name(cache: Path) -> None:

@@ -172,7 +172,7 @@ def test_limits_of_clients_are_kept(service: SafeBrowsingService) -> None:
 
 def test_full_hashes_of_v4_in_each_form(service: SafeBrowsingService) -> None:
     entries = (ThreatEntry(HASHES[0][:4]), ThreatEntry(HASHES[1][:6]), ThreatEntry(b"none"))
-    message = FindFullHashesRequest(ClientInfo("test"), (), ThreatInfo((1, 5), (2,), entries, (1,)))
+    message = FindFullHashesRequest(ClientInfo("test"), ThreatInfo((1, 5), (2,), entries, (1,)))
     forms = as_each_form(message, "/v4/fullHashes:find", "/v4/encodedFullHashes")
     answers = [service.answer(request) for request in forms]
     assert len({read(FindFullHashesResponse, answer) for answer in answers}) == 1
