@@ -9,8 +9,6 @@ action that changes something returns that in ``Done``.
 >>> action = Action("POST", "/pauses", Role.MANAGE, pause, "paused")
 >>> [(one.name, one.default) for one in action.takes], action.gives
 ([('group', None), ('minutes', 5)], <class 'str'>)
->>> values_of(action.takes, {"group": "kids"})
-{'group': 'kids', 'minutes': 5}
 """
 
 from __future__ import annotations
@@ -238,41 +236,6 @@ class Parameter(NamedTuple):
     name: str
     kind: Text | Whole | AnyPlain
     default: str | int | None
-
-
-class InputError(ActionError):
-    """What a request says is not what its action takes."""
-
-
-def values_of(takes: Iterable[Parameter], arguments: Mapping[str, object]) -> dict[str, Any]:
-    """The values that an action takes, with those that are left out.
-
-    Raises:
-        InputError: a value is missing, unknown, or not as it has to be.
-    """
-    takes = tuple(takes)
-    names = [parameter.name for parameter in takes]
-    unknown = [name for name in arguments if name not in names]
-    if unknown:
-        raise InputError(f"{unknown[0][:80]!r} is unknown (known: {', '.join(names) or 'nothing'})")
-    values = {}
-    for name, kind, default in takes:
-        if name not in arguments and default is None:
-            raise InputError(f"{name!r} is missing: {kind.about}")
-        value = arguments.get(name, default)
-        if isinstance(kind, Whole) and isinstance(value, float) and value.is_integer():
-            value = int(value)  # "1.0" is an integer, says JSON Schema
-        if not kind.fits(value):
-            raise InputError(f"{name!r} has to be {kind}")
-        values[name] = value
-    return values
-
-
-def whole_numbers(takes: Iterable[Parameter], texts: Mapping[str, str]) -> dict[str, object]:
-    """What a path or a query says, with whole numbers as such where an action takes them."""
-    wanted = {parameter.name for parameter in takes if isinstance(parameter.kind, Whole)}
-    is_whole = re.compile("[0-9]{1,16}").fullmatch
-    return {name: int(text) if name in wanted and is_whole(text) else text for name, text in texts.items()}
 
 
 # -- what it gives -----------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from mitmproxy.proxy.mode_specs import ProxyMode
 from hushlist.core.decide.trace import trace
 from hushlist.core.errors import printable
 from hushlist.core.policy.groups import Client
-from hushlist.core.routes import ActionError, InputError
+from hushlist.core.routes import ActionError
 from hushlist.core.url.http_head import Naming, request_of_head
 from hushlist.extensions.dashboard import api_requests, dashboard_server
 from hushlist.extensions.dashboard.actions import explain
@@ -151,9 +151,9 @@ def _queries(octets: bytes) -> None:
     request.data.path = octets
     query = request.path.partition("?")[2]
     dashboard_server._query(request, "of")
-    with suppress(InputError):
+    with suppress(api_requests.InputError):
         assert 0 <= api_requests.values_in(_LIVE, request, query, {})["since"] < 1 << 53
-    with suppress(InputError):
+    with suppress(api_requests.InputError):
         _explained(**api_requests.values_in(_EXPLAIN, request, query, {}))
 
 

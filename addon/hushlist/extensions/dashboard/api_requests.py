@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import parse_qsl
@@ -13,7 +14,7 @@ from mitmproxy import http
 
 from hushlist.core.policy.groups import Client, address_text
 from hushlist.core.policy.proxy_settings import LOOPBACK
-from hushlist.core.routes import WITH_BODY, Action, ActionError, InputError, values_of, whole_numbers
+from hushlist.core.routes import WITH_BODY, Action, ActionError, Parameter, Whole
 from hushlist.extensions.dashboard.admin_store import BEARER
 from hushlist.proxy.bounds.body_looks import LONGEST_FORM
 
@@ -23,6 +24,10 @@ LONGEST_BODY = LONGEST_FORM
 COOKIES = {True: "__Host-hushlist", False: "hushlist"}
 #: the same for the browser's, which only says that somebody has signed in there
 DEVICE_COOKIES = {True: "__Host-hushlist-device", False: "hushlist-device"}
+
+
+class InputError(ActionError):
+    """What a request says is not what its action takes."""
 
 
 class RefusedError(ActionError):
@@ -100,3 +105,34 @@ def _body(request: http.Request) -> dict[str, object]:
     if not isinstance(plain, dict):
         raise InputError("the body is no JSON object")
     return plain
+
+
+def values_of(takes: Iterable[Parameter], arguments: Mapping[str, object]) -> dict[str, Any]:
+    """The values that an action takes, with those that are left out.
+
+    Raises:
+        InputError: a value is missing, unknown, or not as it has to be.
+    """
+    takes = tuple(takes)
+    names = [parameter.name for parameter in takes]
+    unknown = [name for name in arguments if name not in names]
+    if unknown:
+        raise InputError(f"{unknown[0][:80]!r} is unknown (known: {', '.join(names) or 'nothing'})")
+    values = {}
+    for name, kind, default in takes:
+        if name not in arguments and default is None:
+            raise InputError(f"{name!r} is missing: {kind.about}")
+        value = arguments.get(name, default)
+        if isinstance(kind, Whole) and isinstance(value, float) and value.is_integer():
+            value = int(value)  # "1.0" is an integer, says JSON Schema
+        if not kind.fits(value):
+            raise InputError(f"{name!r} has to be {kind}")
+        values[name] = value
+    return values
+
+
+def whole_numbers(takes: Iterable[Parameter], texts: Mapping[str, str]) -> dict[str, object]:
+    """What a path or a query says, with whole numbers as such where an action takes them."""
+    wanted = {parameter.name for parameter in takes if isinstance(parameter.kind, Whole)}
+    is_whole = re.compile("[0-9]{1,16}").fullmatch
+    return {name: int(text) if name in wanted and is_whole(text) else text for name, text in texts.items()}

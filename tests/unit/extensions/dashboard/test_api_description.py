@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from hushlist import __version__
-from hushlist.core.routes import InputError, Parameter, Text, Whole, values_of, whole_numbers
+from hushlist.core.routes import Parameter, Text, Whole
 from hushlist.extensions.dashboard.api_description import openapi
+from hushlist.extensions.dashboard.api_requests import InputError, values_of, whole_numbers
 from support.administrators import ACTIONS
 from unit.rows import each_row
 
