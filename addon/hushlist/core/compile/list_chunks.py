@@ -3,21 +3,17 @@
     chunk_lists -> list_workers -> read_lists
 
 Lint and diff begin so. Compiling and leak call ``chunk_list`` for each list, and handle errors themselves.
-
-``SpillByPart`` keeps objects by part, in files if there are many. Memory does not grow with the number of rules.
 """
 
 from __future__ import annotations
 
 import hashlib
-import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from io import BytesIO
 from pathlib import Path
-from tempfile import mkdtemp
-from typing import BinaryIO, Generic, NamedTuple, TypeVar
+from typing import BinaryIO, NamedTuple, TypeVar
 
 from hushlist.core.compile.worker_processes import Progress, Workers
 from hushlist.core.errors import Problem, SourceError
@@ -39,7 +35,6 @@ PIECE = 1 << 21
 FEW = 1 << 21
 
 Result = TypeVar("Result")
-Thing = TypeVar("Thing")
 
 
 # -- cutting -----------------------------------------------------------------------------------------------------------
@@ -277,45 +272,3 @@ def collect_rules(
 def _read(read: Callable[[LoadedChunk], Result], task: tuple[int, ListFile, Chunk]) -> tuple[Result, ProblemReport]:
     chunk = load_chunk(*task)
     return read(chunk), chunk.report
-
-
-# -- objects by part ---------------------------------------------------------------------------------------------------
-
-#: objects that are kept in memory
-MOST_KEPT = 1 << 16
-
-
-class SpillByPart(Generic[Thing]):
-    """Objects by part, in the order in which they are added; many of them wait in files."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = Path(mkdtemp(dir=folder))
-        self._waiting: dict[int, list[Thing]] = {}
-        self._number = 0
-        self.parts: set[int] = set()
-
-    def add(self, part: int, *things: Thing) -> None:
-        self._waiting.setdefault(part, []).extend(things)
-        self.parts.add(part)
-        self._number += len(things)
-        if self._number > MOST_KEPT:
-            self._write()
-
-    def _write(self) -> None:
-        for part, things in self._waiting.items():
-            with self._path(part).open("ab") as file:
-                pickle.dump(things, file)
-        self._waiting.clear()
-        self._number = 0
-
-    def _path(self, part: int) -> Path:
-        return self._folder / f"{part}"
-
-    def of(self, part: int) -> Iterable[Thing]:
-        """A part's objects, in the order in which they were added."""
-        path = self._path(part)
-        if part in self.parts and path.exists():
-            with path.open("rb") as file:
-                while file.peek(1):
-                    yield from pickle.load(file)  # noqa: S301  we wrote it, into a folder of our own
-        yield from self._waiting.get(part, ())

@@ -16,7 +16,7 @@ from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import NamedTuple
 
-from hushlist.core.compile.list_chunks import ChunkedList, LoadedChunk, SpillByPart, collect_rules, read_lists
+from hushlist.core.compile.list_chunks import ChunkedList, LoadedChunk, collect_rules, read_lists
 from hushlist.core.compile.worker_processes import Workers
 from hushlist.core.match.index_file import decode_terms
 from hushlist.core.match.overbroad import BreadthTest, breadth_test
@@ -145,7 +145,7 @@ def _covered(
     workers: Workers,
 ) -> int:
     """How many rules are lost, with a broader one in their place."""
-    lost: SpillByPart[rule_comparison.RulePlace] = SpillByPart(folder)
+    lost: rule_comparison.SpillByPart[rule_comparison.RulePlace] = rule_comparison.SpillByPart(folder)
     for of_range in compared:
         for place, kind, old in unspill(of_range.events):
             if gone := place if kind is rule_comparison.ChangeKind.REMOVED else old:

@@ -12,6 +12,7 @@ Rows, events and covers wait in files, so memory grows neither with the lists no
 
 from __future__ import annotations
 
+import pickle
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,14 +24,11 @@ from itertools import chain, groupby, zip_longest
 from operator import itemgetter
 from pathlib import Path
 from struct import Struct
-from typing import NamedTuple, cast
+from tempfile import mkdtemp
+from typing import Generic, NamedTuple, TypeVar, cast
 from zlib import crc32
 
-from hushlist.core.compile.list_chunks import (
-    Chunk,
-    ChunkedList,
-    load_chunk,
-)
+from hushlist.core.compile.list_chunks import Chunk, ChunkedList, load_chunk
 from hushlist.core.compile.worker_processes import Workers
 from hushlist.core.errors import Problem, SourceError
 from hushlist.core.match import index_file, sorted_runs
@@ -48,6 +46,8 @@ from hushlist.core.match.rule import (
 from hushlist.core.match.rule_collector import CollectedPart
 from hushlist.core.policy.policy_file import ListFile
 from hushlist.core.url.host import parse_address
+
+Thing = TypeVar("Thing")
 
 # -- rules that came, went or changed ----------------------------------------------------------------------------------
 
@@ -382,3 +382,45 @@ def _search_covers(
             cover = covers[0][:2]
             pairs += ((row[:2], row[3], cover) for row in rows if (row[0] >= border) is not covers_old)
     return sorted_runs.spill(pairs, folder)
+
+
+# -- objects by part ---------------------------------------------------------------------------------------------------
+
+#: objects that are kept in memory
+MOST_KEPT = 1 << 16
+
+
+class SpillByPart(Generic[Thing]):
+    """Objects by part, in the order in which they are added; many of them wait in files."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = Path(mkdtemp(dir=folder))
+        self._waiting: dict[int, list[Thing]] = {}
+        self._number = 0
+        self.parts: set[int] = set()
+
+    def add(self, part: int, *things: Thing) -> None:
+        self._waiting.setdefault(part, []).extend(things)
+        self.parts.add(part)
+        self._number += len(things)
+        if self._number > MOST_KEPT:
+            self._write()
+
+    def _write(self) -> None:
+        for part, things in self._waiting.items():
+            with self._path(part).open("ab") as file:
+                pickle.dump(things, file)
+        self._waiting.clear()
+        self._number = 0
+
+    def _path(self, part: int) -> Path:
+        return self._folder / f"{part}"
+
+    def of(self, part: int) -> Iterable[Thing]:
+        """A part's objects, in the order in which they were added."""
+        path = self._path(part)
+        if part in self.parts and path.exists():
+            with path.open("rb") as file:
+                while file.peek(1):
+                    yield from pickle.load(file)  # noqa: S301  we wrote it, into a folder of our own
+        yield from self._waiting.get(part, ())

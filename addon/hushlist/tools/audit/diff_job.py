@@ -37,6 +37,7 @@ from hushlist.extensions.subscriptions.rule_comparison import (
     ReachTask,
     RuleEvent,
     RulePlace,
+    SpillByPart,
     TwoStates,
     compare_rules,
     find_covers,
@@ -330,10 +331,10 @@ class _DiffRun:
         #: this part and all after it are NEW's
         self._border = 0
         #: by part of the rule that an event is of
-        self._events: list_chunks.SpillByPart[RuleEvent] = list_chunks.SpillByPart(folder)
+        self._events: SpillByPart[RuleEvent] = SpillByPart(folder)
         #: by part of the covered rule; and numbers of rules that cover one
-        self._covers: list_chunks.SpillByPart[Cover] = list_chunks.SpillByPart(folder)
-        self._partners: list_chunks.SpillByPart[int] = list_chunks.SpillByPart(folder)
+        self._covers: SpillByPart[Cover] = SpillByPart(folder)
+        self._partners: SpillByPart[int] = SpillByPart(folder)
         self._patterns = lru_cache(_MOST_PARTS_KEPT)(lambda part: self._sources[part].patterns())
 
     def read(self, lists: Sequence[list_chunks.ChunkedList], olds: int, names: Sequence[str]) -> None:

@@ -35,6 +35,7 @@ from hushlist.core.match.seal import SealKey
 from hushlist.core.match.shadowed import find_shadowed
 from hushlist.core.match.sorted_runs import Stored, unspill
 from hushlist.core.policy.policy_file import ListFile
+from hushlist.extensions.subscriptions.rule_comparison import SpillByPart
 from hushlist.tools.audit.filter_findings import covered_filters
 from hushlist.tools.audit.findings import Finding, FindingKind, lint_chunk
 from hushlist.tools.publish.false_positives import Prefixes
@@ -90,7 +91,7 @@ class _Lint:
         self._lists, self._folder, self._workers = lists, folder, workers
         self._names = [chunked.file.source for chunked in lists]
         self._chunks = [chunk for chunked in lists for chunk in chunked.chunks]
-        self._findings: list_chunks.SpillByPart[Finding] = list_chunks.SpillByPart(folder)
+        self._findings: SpillByPart[Finding] = SpillByPart(folder)
         self._linted = Linted(len(lists), 0)
         self._parts: list[CollectedPart] = []
         #: by part: the number of its file

@@ -157,7 +157,7 @@ def test_pieces_and_processes_change_nothing(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr("hushlist.core.compile.list_chunks.PIECE", 10_000)
     monkeypatch.setattr("hushlist.core.compile.list_chunks.FEW", 0)
     monkeypatch.setattr("hushlist.core.match.sorted_runs.FEW_ROWS", 100)
-    monkeypatch.setattr("hushlist.core.compile.list_chunks.MOST_KEPT", 50)
+    monkeypatch.setattr("hushlist.extensions.subscriptions.rule_comparison.MOST_KEPT", 50)
     in_pieces = compared(tmp_path, old, new, jobs=2)
     assert in_pieces == expected
     kinds = {change.kind for change in expected[0]}

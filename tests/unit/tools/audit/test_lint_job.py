@@ -13,6 +13,7 @@ from hushlist.core.lists.list_source import ListDefaults
 from hushlist.core.match.expressions import full_hash
 from hushlist.core.policy.policy_file import ListFile, list_files
 from hushlist.extensions.adblock.filter_table import MOST_OF_KEY
+from hushlist.extensions.subscriptions import rule_comparison
 from hushlist.tools.audit.findings import Finding, FindingKind
 from hushlist.tools.audit.lint_job import Linted, lint
 from shared import SHARED
@@ -263,7 +264,7 @@ def test_pieces_and_what_is_in_memory_change_nothing(
 ) -> None:
     expected = linted(files(MANY))
     monkeypatch.setattr(list_chunks, "PIECE", piece)
-    monkeypatch.setattr(list_chunks, "MOST_KEPT", most)
+    monkeypatch.setattr(rule_comparison, "MOST_KEPT", most)
     assert linted(files(MANY)) == expected
     assert {one.split(": ")[1] for one in expected[0]} == {"duplicate", "covered", "broad", "refused", "spelling"}
 

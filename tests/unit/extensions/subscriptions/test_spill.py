@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from hushlist.core.compile import list_chunks
-from hushlist.core.compile.list_chunks import SpillByPart
+from hushlist.extensions.subscriptions import rule_comparison
+from hushlist.extensions.subscriptions.rule_comparison import SpillByPart
 
 
 @pytest.mark.parametrize("most", [1, 3, 100])
 def test_all_things_of_a_part_come_again_in_their_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
-    monkeypatch.setattr(list_chunks, "MOST_KEPT", most)
+    monkeypatch.setattr(rule_comparison, "MOST_KEPT", most)
     things: SpillByPart[int] = SpillByPart(tmp_path)
     for number in range(10):
         things.add(number % 2, number)
