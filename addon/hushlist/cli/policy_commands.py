@@ -42,7 +42,7 @@ from hushlist.cli.common import (
     shown_progress,
     urls_of,
 )
-from hushlist.core.compile.compile_report import by_kind, decrypting, policy_warnings, unused_categories
+from hushlist.core.compile.compile_report import policy_warnings, unused_categories
 from hushlist.core.compile.stat_cache import asking_engine, compile_recorded
 from hushlist.core.decide.decision import STOPPING, Decision
 from hushlist.core.decide.engine import Engine
@@ -113,6 +113,7 @@ def run_compile(arguments: argparse.Namespace) -> int:
 
     The exit code is 1 if a list is held back.
     """
+    from hushlist.cli.compile_text import by_kind, decrypting, table
     from hushlist.core.compile.list_chunks import every_problem
     from hushlist.core.compile.policy_compiler import compile_policy
 
@@ -132,7 +133,7 @@ def run_compile(arguments: argparse.Namespace) -> int:
         about = {"index": index.source, "octets": index.octets, "hot_octets": index.hot_octets, "rules": len(index)}
         print_json({**about, "held_back": {file.source: file.why for file in held}, **asdict(compiled.report)})
     else:
-        print_lines(compiled.report.table())
+        print_lines(table(compiled.report))
         print_lines(decrypting(compiled.policy, compiled.report))
     return FINDINGS if held else GOOD
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from hushlist.cli.compile_text import table
 from hushlist.core.compile.compile_report import CompileReport, ListReport
 from hushlist.core.errors import Problem
 from support.engines import index_of
@@ -15,7 +16,7 @@ def report() -> CompileReport:
 
 
 def test_the_table_has_a_line_for_each_file_and_one_for_all(report: CompileReport) -> None:
-    assert list(report.table()) == [
+    assert list(table(report)) == [
         "     read       kept  duplicates  refused  covered",
         "1,234,567  1,234,560           5        2       40  ads.hosts",
         "        3          3           0        0        0  a/folder/own.yaml",

@@ -10,6 +10,7 @@ from types import ModuleType
 
 import pytest
 
+from hushlist.cli.compile_text import table
 from hushlist.core.compile import policy_update
 from hushlist.core.compile.compile_report import CompileReport
 from hushlist.core.compile.index_cache import IndexCache
@@ -220,7 +221,7 @@ def test_covered_rules_are_counted_where_all_lines_are_read(folder: Folder) -> N
     changed_lines(folder)
     compiled = folder.compile(index)
     assert [own.covered is None for own in compiled.report.lists] == [False, False, False, True, True, True]
-    assert compiled.report.total.covered is not None
+    assert [line for line in table(compiled.report) if line.endswith("  6 files")] != []
     assert all(own.covered is not None for own in folder.compile().report.lists)
 
 

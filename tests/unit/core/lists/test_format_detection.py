@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from hushlist.cli.compile_text import table
 from hushlist.core.compile.policy_compiler import compile_policy
 from hushlist.core.lists.format_detection import HEAD, detect_format
 from support.engines import rules_in
@@ -62,7 +63,7 @@ def test_the_report_says_which_format_was_taken(tmp_path: Path) -> None:
     compiled = compile_policy(tmp_path / "policy.yaml")
     assert [str(rule.pattern) for rule in rules_in(compiled.policy.layers[0])] == [f"{x}.example/" for x in "abc"]
     assert [own.detected for own in compiled.report.lists] == ["hosts", "adblock-hosts", None]
-    told = [line for line in compiled.report.table() if line.startswith("format of ")]
+    told = [line for line in table(compiled.report) if line.startswith("format of ")]
     assert told == [
         f"format of {tmp_path / 'a.txt'}: hosts, as its content tells",
         f"format of {tmp_path / 'b.txt'}: adblock-hosts, as its content tells",
