@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from ipaddress import IPv4Address, IPv4Network, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import NamedTuple
 
 from hushlist.core.errors import Problem
@@ -351,7 +351,7 @@ def _host(rule: Rule) -> str:
     return ""
 
 
-def _address(host: str) -> IPv4Address | object | None:
+def _address(host: str) -> IPv4Address | IPv6Address | None:
     try:
         return ip_address(host.strip("[]"))
     except ValueError:
@@ -363,10 +363,8 @@ def _network(rule: Rule) -> IPv4Network | IPv6Network | None:
     if isinstance(rule.pattern, IPv4Network | IPv6Network):
         return rule.pattern
     host, _, path = str(rule.pattern).partition("/") if isinstance(rule.pattern, Expression) else ("", "", "")
-    if not host or path or _address(host) is None:
-        return None
-    plain = host.strip("[]")
-    return IPv6Network(plain) if ":" in plain else IPv4Network(plain)
+    address = None if path else _address(host)
+    return None if address is None else ip_network(address)
 
 
 def _is_below(name: str, others: set[str]) -> bool:
