@@ -59,7 +59,7 @@ class _Pages:
     """What is still to be visited, and what is done; several threads share it."""
 
     def __init__(self, job: VisitJob, progress: Progress) -> None:
-        self._job, self._progress = job, progress
+        self._progress = progress
         self._waiting = deque(dict.fromkeys(job.addresses))
         self._queued = set(self._waiting)
         self._more = dict.fromkeys(self._waiting, job.crawl)

@@ -9,13 +9,13 @@ import string
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from hashlib import sha256
 from html import escape
 from importlib.resources import files
 from pathlib import Path
 
 from hushlist.core.errors import printable
 from hushlist.core.system.files import read_regular
+from hushlist.tools.audit.replay.audit_page import content_policy
 from hushlist.tools.visit.page_verdict import ORDER, Verdict, limits, verdict_of
 from hushlist.tools.visit.signals import Saved
 from hushlist.tools.visit.visit_job import VisitReport
@@ -64,15 +64,11 @@ def html_page(report: VisitReport, folder: Path) -> str:
     style = files("hushlist.tools.audit.replay").joinpath("web", "page.css").read_text(encoding="utf-8")
     style += package.joinpath("report.css").read_text(encoding="utf-8")
     script = package.joinpath("report.js").read_text(encoding="utf-8")
-    policy = (
-        f"default-src 'none'; img-src data:; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
-        "base-uri 'none'; form-action 'none'"
-    )
     scope = f"{len(report.pages)} pages with {report.browser}, each without the list and with it"
     counts = counts_of(report)
     page = string.Template(package.joinpath("report.html").read_text(encoding="utf-8"))
     return page.substitute(
-        content_policy=escape(policy),
+        content_policy=escape(content_policy(style, script)),
         title=f"{counts[Verdict.BROKEN]} of {len(report.pages)} pages broken",
         lists=_text(", ".join(report.lists)),
         asked=_text(f"{scope}; not frozen: {report.not_frozen}" if report.not_frozen else scope),
@@ -84,10 +80,6 @@ def html_page(report: VisitReport, folder: Path) -> str:
         style=style,
         script=script,
     )
-
-
-def _hash(text: str) -> str:
-    return "sha256-" + b64encode(sha256(text.encode()).digest()).decode()
 
 
 def _word(page: PageResult) -> str:

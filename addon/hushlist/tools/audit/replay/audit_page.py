@@ -46,12 +46,8 @@ def report_page(report: AuditReport, made: datetime) -> str:
     web = files("hushlist.tools.audit.replay").joinpath("web")
     style = web.joinpath("page.css").read_text(encoding="utf-8")
     script = "\n".join(web.joinpath(name).read_text(encoding="utf-8") for name in _SCRIPTS)
-    policy = (
-        f"default-src 'none'; img-src data:; style-src '{_source_of(style)}'; script-src '{_source_of(script)}'; "
-        "base-uri 'none'; form-action 'none'"
-    )
     values = {
-        "content_policy": policy,
+        "content_policy": content_policy(style, script),
         "policy": printable(report.policy.path),
         "records": f"{report.records:,}",
         "stopped": f"{report.stopped:,}",
@@ -194,6 +190,8 @@ def _short(value: Any) -> Any:
     return value
 
 
-def _source_of(text: str) -> str:
-    """The source expression by which a content security policy allows an inline style or script."""
-    return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
+def content_policy(style: str, script: str) -> str:
+    """The content security policy of a page that has its style and script in itself, and loads nothing."""
+    digests = (b64encode(sha256(text.encode()).digest()).decode() for text in (style, script))
+    allowed = "style-src 'sha256-{}'; script-src 'sha256-{}'".format(*digests)
+    return f"default-src 'none'; img-src data:; {allowed}; base-uri 'none'; form-action 'none'"
