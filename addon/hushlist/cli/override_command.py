@@ -16,7 +16,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime, tzinfo
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from hushlist.cli.command_options import add_store, parse_client, policy_of, store_of
 from hushlist.cli.common import (
@@ -144,22 +144,12 @@ def add_to(commands: Commands) -> None:
             choices=(MORNING,),
             help="until the next end of the night by the policy's schedules, or else 06:00",
         )
-        off.add_argument(
-            "--client",
-            type=parse_sharer,
-            metavar="CLIENT",
-            help="for whom: an address, user:NAME or group:NAME (default: everybody)",
-        )
+        _add_sharer(off)
     more = _add(override, "extend", extend, "add minutes to a quota in its present day or week, at once")
     more.add_argument(
         "--by", dest="seconds", type=parse_duration, required=True, metavar="TIME", help="how much: 30m, 1h"
     )
-    more.add_argument(
-        "--client",
-        type=parse_sharer,
-        metavar="CLIENT",
-        help="for whom: an address, user:NAME or group:NAME; what a group shares, for group:NAME (default: everybody)",
-    )
+    _add_sharer(more, "; what a group shares, for group:NAME")
     more.add_argument(
         "category", metavar="CATEGORY", help="the quota's category, or one above it: an hrn: name as in the policy"
     )
@@ -189,14 +179,7 @@ def add_to(commands: Commands) -> None:
     approved.add_argument(
         "--scope", choices=GRANT_SCOPES, default="host", help="what of it is unblocked (default: %(default)s)"
     )
-    approved.add_argument(
-        "--for",
-        dest="seconds",
-        type=parse_duration,
-        default=_APPROVED,
-        metavar="TIME",
-        help="how long it is unblocked: 30m, 2h, 1d, 1h30m (default: 1h)",
-    )
+    _add_for(approved, " (default: 1h)", default=_APPROVED)
     declined = _add(override, "decline", decline, "decline what somebody asks for")
     declined.add_argument("id", type=parse_number, metavar="ID", help="the request's number, as 'requests' shows it")
     declined.add_argument("--reason", metavar="TEXT", help="a word for the person who asked, which the page shows")
@@ -211,15 +194,18 @@ def _add(commands: Commands, name: str, command: Command, text: str) -> argparse
     return parser
 
 
+def _add_sharer(parser: argparse.ArgumentParser, more: str = "") -> None:
+    about = f"for whom: an address, user:NAME or group:NAME{more} (default: everybody)"
+    parser.add_argument("--client", type=parse_sharer, metavar="CLIENT", help=about)
+
+
+def _add_for(parser: argparse.ArgumentParser, usual: str = "", **needed: Any) -> None:
+    about = f"how long it is unblocked: 30m, 2h, 1d, 1h30m{usual}"
+    parser.add_argument("--for", dest="seconds", type=parse_duration, metavar="TIME", help=about, **needed)
+
+
 def _add_what(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--for",
-        dest="seconds",
-        type=parse_duration,
-        required=True,
-        metavar="TIME",
-        help="how long it is unblocked: 30m, 2h, 1d, 1h30m",
-    )
+    _add_for(parser, required=True)
     parser.add_argument(
         "--scope",
         choices=GRANT_SCOPES,
