@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Callable
 from html.parser import HTMLParser
-from pathlib import Path
 from shutil import which
 
 import pytest
@@ -22,17 +21,13 @@ PROTOCOLS = [
 
 
 class Page(HTMLParser):
-    """The words and the elements of a page."""
+    """The words of a page."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
         self.words = ""
-        self.tags: list[str] = []
         self.feed(text)
         self.close()
-
-    def handle_starttag(self, tag: str, attrs: object) -> None:
-        self.tags.append(tag)
 
     def handle_data(self, data: str) -> None:
         self.words += data
@@ -118,17 +113,6 @@ def test_curl_sees_the_block_page(proxy: Proxy, url: str, expression: str, words
     assert ("secret.txt" if words != REASON else "Test <i>list</i>") in page.words
 
 
-@pytest.mark.parametrize(
-    "url",
-    ["http://video.test/live/now", "http://allowed.ads.test/", "http://expired.test/", "http://tagged.test/"],
-)
-def test_what_no_rule_blocks_passes(proxy: Proxy, origin: Origin, url: str) -> None:
-    with origin.watch() as arrived:
-        response = proxy.get(url)
-    assert (response.status_code, response.text) == (200, "from the origin")
-    assert len(arrived.requests) == 1
-
-
 @pytest.mark.parametrize("tunnel", [b"", b"CONNECT good.test:80 HTTP/1.1\r\n\r\n"], ids=["plain", "in a tunnel"])
 @pytest.mark.parametrize("version", [b"HTTP/1.0", b"HTTP/1.1"])
 def test_an_origin_is_told_the_host_that_passes(proxy: Proxy, origin: Origin, tunnel: bytes, version: bytes) -> None:
@@ -140,16 +124,6 @@ def test_an_origin_is_told_the_host_that_passes(proxy: Proxy, origin: Origin, tu
         connection.sendall(b"GET %b %b\r\n\r\n" % (target, version))
         assert read_answer(connection).status == 200
     assert [request.host for request in arrived.requests] == ["good.test"]
-
-
-@pytest.mark.parametrize("target", [b"/<script>alert(1)</script>", b'/"><img src=x onerror=alert(1)>', b"/'-&lt;"])
-def test_what_a_page_shows_of_a_request_or_a_rule_stays_text(proxy: Proxy, target: bytes) -> None:
-    plain = Page(proxy.get("http://ads.test/").text)
-    answer = proxy.send(request_head(b"http://ads.test" + target.replace(b" ", b"%20"), b"ads.test"))
-    page = Page(answer.body.decode())
-    assert REASON in page.words
-    assert "Test <i>list</i>" in page.words
-    assert page.tags == plain.tags
 
 
 class TestReverseMode:
@@ -200,22 +174,3 @@ def test_a_fresh_checkout_filters_by_the_policy_in_rules(start: Callable[..., Pr
     proxy = start(policy=None)
     urls = ["http://blocked.example/", "http://blocked.example/help/", "http://good.test/"]
     assert [proxy.get(url).status_code for url in urls] == [403, 200, 200]
-
-
-def test_a_filter_of_an_adblock_list_stops_a_script_of_another_site_alone(
-    start: Callable[..., Proxy], origin: Origin, tmp_path: Path
-) -> None:
-    (tmp_path / "list.adblock").write_text("||good.test^*/ads/$script,third-party\n@@||good.test/ads/fine/$script\n")
-    (tmp_path / "policy.yaml").write_text("layers: [{name: lists, lists: [list.adblock]}]")
-    script = {"Sec-Fetch-Dest": "script", "Referer": "https://www.news.test/today"}
-    asked = (
-        ("/v1/ads/x.js", script, 403),
-        ("/v1/ads/x.js", script | {"Referer": "http://www.good.test/"}, 200),
-        ("/v1/ads/x.js", script | {"Sec-Fetch-Dest": "image"}, 200),
-        ("/v1/%61ds/x.js", script, 403),
-        ("/v1/ads/x.js", {}, 200),
-    )
-    with start(policy=tmp_path / "policy.yaml").client() as client, origin.watch() as arrived:
-        codes = [client.get(f"http://good.test{target}", headers=headers).status_code for target, headers, _ in asked]
-    assert codes == [code for *_, code in asked]
-    assert len(arrived.requests) == codes.count(200)

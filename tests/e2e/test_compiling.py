@@ -131,25 +131,6 @@ def test_a_long_list_is_replaced_while_requests_go_through(
     assert eventually(lambda: proxy.log.text().count(f"hushlist: {LINES + 2:,} rules of 3 files") == 3)
 
 
-def test_a_broken_change_of_a_long_list_keeps_its_last_good_rules(start: Start, tmp_path: Path) -> None:
-    file = tmp_path / "long.hashed"
-    lines = [f"hashed:sha1={number:040x}\n" for number in range(LINES)]
-    replace(file, "".join(lines))
-    write_list(tmp_path / "own.yaml", "ads.test/")
-    proxy = start(policy=write_policy(tmp_path, ["own.yaml", "long.hashed"]))
-    start_of_change = len(proxy.log)
-    write_list(tmp_path / "own.yaml", "other.test/")
-    replace(file, "".join([*lines, "nonsense\n"]))
-    proxy.log.wait_for(rf"long\.hashed:{len(lines) + 1}: nonsense: ", start_of_change)
-    proxy.log.wait_for("its last good copy stays in force", start_of_change)
-    assert eventually(lambda: blocks(proxy, "other.test"))
-    assert not blocks(proxy, "ads.test")
-    start_of_change = len(proxy.log)
-    replace(file, "".join(lines))
-    proxy.log.wait_for(rf"{len(lines) + 1:,} rules of 3 files", start_of_change)
-    assert "Traceback" not in proxy.log.text()
-
-
 class TestCache:
     def test_a_second_start_and_a_second_proxy_use_what_is_there(
         self, tmp_path: Path, origin: Origin, cache: Path
@@ -205,20 +186,6 @@ class TestOptionAtRunTime:
         assert blocks(proxy, "first.test")
         write_list(first.with_name("rules.yaml"), "changed.test/")
         assert eventually(lambda: blocks(proxy, "changed.test"))
-
-    def test_a_policy_with_a_broken_list_leaves_the_last_good_rules_until_it_is_mended(
-        self, proxy: Proxy, tmp_path: Path
-    ) -> None:
-        second = simple_policy(tmp_path / "second", "second.test/", "..")
-        start_of_change = len(proxy.log)
-        assert set_policy(proxy, second) == (204, "")
-        proxy.log.wait_for(r"second/rules\.yaml:3: \.\.: it names no host", start_of_change)
-        proxy.log.wait_for("the last good rules stay", start_of_change)
-        assert (blocks(proxy, "first.test"), blocks(proxy, "second.test")) == (True, False)
-        write_list(tmp_path / "second" / "rules.yaml", "second.test/")
-        assert eventually(lambda: blocks(proxy, "second.test"))
-        assert not blocks(proxy, "first.test")
-        assert "Traceback" not in proxy.log.text()
 
 
 @pytest.mark.thorough

@@ -21,14 +21,6 @@ def test_a_broken_policy_ends_mitmdump_with_a_message_for_every_bad_place(tmp_pa
     assert "Traceback" not in ended.stdout
 
 
-def test_an_unknown_mode_ends_mitmdump_with_the_modes_that_there_are(tmp_path: Path) -> None:
-    policy = simple_policy(tmp_path, "ads.test/")
-    ended = run_mitmdump(tmp_path, "--listen-host", "127.0.0.1", "--listen-port", "0", policy=policy, mode="blok")
-    assert ended.returncode != 0
-    assert all(word in ended.stdout for word in ("blok", "block", "tag", "off"))
-    assert "Traceback" not in ended.stdout
-
-
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_an_exception_in_the_filter_blocks_that_request_and_no_other(
     start: Callable[..., Proxy], origin: Origin, scheme: str
@@ -98,7 +90,7 @@ def test_no_hostile_request_for_a_blocked_host_gets_through(proxy: Proxy, origin
 
 def test_a_flood_of_hostile_requests_leaves_the_proxy_serving(proxy: Proxy) -> None:
     start = len(proxy.log)
-    requests = [request % host for request in HOSTILE.values() for host in (b"good.test", b"ads.test")] * 3
+    requests = [request % host for request in HOSTILE.values() for host in (b"good.test", b"ads.test")]
     with ThreadPoolExecutor(16) as threads:
         replies = threads.map(lambda request: provoke(proxy, request), requests)
         for _ in range(20):

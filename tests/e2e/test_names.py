@@ -328,59 +328,12 @@ def test_a_name_that_leads_to_a_blocked_one_or_address_is_blocked(
         assert (reply.code, len(reply.answers)) == (NOERROR, len(NOT_LEADING[name, kind]))
 
 
-def test_https_records_are_told_without_ech_and_http_3(server: Proxy, resolver: Resolver) -> None:
-    alpn, ech = b"\x02h3\x05h3-29\x02h2", b"\xfe\x0dsecret"
-    params = struct.pack("!HHH", 0, 2, 1) + struct.pack("!HH", 1, len(alpn)) + alpn
-    whole = b"\0\1\0" + params + struct.pack("!HH", 5, len(ech)) + ech
-    resolver.records[b"both.test", HTTPS] = [(HTTPS, whole), (HTTPS, whole[:-1]), (HTTPS, b"\0")]
-    resolver.records[b"only.test", HTTPS] = [(HTTPS, b"\0\1\0" + b"\0\1\0\3\2h3" + b"\0\2\0\0")]
-    reply, _ = ask(server, resolver, b"both.test", HTTPS)
-    expected = b"\0\1\0" + struct.pack("!HHH", 0, 2, 1) + struct.pack("!HH", 1, 3) + b"\x02h2"
-    assert [(kind, data) for _, kind, _, data in reply.answers] == [(HTTPS, expected)]
-    assert reply.flags & 0x20 == 0  # it is no authentic data any more
-    reply, _ = ask(server, resolver, b"only.test", HTTPS)
-    assert (reply.code, reply.answers) == (NOERROR, [])
-
-
 def test_broken_answers_are_left_out(server: Proxy, resolver: Resolver) -> None:
     start_of_log = len(server.log)
     resolver.records[b"broken.test", TXT] = [(A, b"\1\2\3"), (CNAME, b"\x3fx"), (AAAA, b""), (A, PASSED)]
     reply, _ = ask(server, resolver, b"broken.test", TXT)
     assert [data for *_, data in reply.answers] == [PASSED]
     assert "Traceback" not in server.log.text(start_of_log)
-
-
-@pytest.mark.parametrize(
-    ("dns", "expected"),
-    [
-        ("dns: {blocked: nxdomain}", {A: (NXDOMAIN, []), AAAA: (NXDOMAIN, []), HTTPS: (NXDOMAIN, [])}),
-        ("dns: {blocked: refused}", {A: (REFUSED, []), AAAA: (REFUSED, []), HTTPS: (REFUSED, [])}),
-        (
-            "dns: {blocked: 203.0.113.80}",
-            {A: (NOERROR, [(10, bytes((203, 0, 113, 80)))]), AAAA: (NOERROR, []), HTTPS: (NOERROR, [])},
-        ),
-        (
-            "dns: {blocked: [192.0.2.80, '::1']}",
-            {
-                A: (NOERROR, [(10, bytes((192, 0, 2, 80)))]),
-                AAAA: (NOERROR, [(10, bytes(15) + b"\1")]),
-                HTTPS: (NOERROR, []),
-            },
-        ),
-    ],
-)
-def test_the_policy_says_how_a_blocked_name_is_answered(
-    tmp_path: Path,
-    origin: Origin,
-    resolver: Resolver,
-    dns: str,
-    expected: dict[int, tuple[int, list[tuple[int, bytes]]]],
-) -> None:
-    with start(tmp_path, origin, resolver, "dns", dns) as running:
-        for kind, (code, answers) in expected.items():
-            reply, was_asked = ask(running, resolver, b"ads.test", kind)
-            assert (reply.code, [(ttl, data) for *_, ttl, data in reply.answers]) == (code, answers)
-            assert not was_asked
 
 
 def test_modes_and_the_log(tmp_path: Path, origin: Origin, resolver: Resolver) -> None:

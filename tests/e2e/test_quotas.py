@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import ssl
 import time
 from collections.abc import Callable
@@ -20,9 +19,6 @@ from e2e.origin import Origin
 from e2e.policies import write_list, write_policy
 from e2e.proxy import PATIENCE, Proxy
 from e2e.test_relayed_connections import is_open, relayed
-from hushlist.extensions.quotas.use_minutes import UseMinutes
-from hushlist.extensions.unblock import default_path
-from hushlist.extensions.unblock.overrides import Overrides
 
 #: near the true time, since old minutes are forgotten
 NOON = datetime.now(UTC).replace(hour=12, minute=0, second=0, microsecond=0)
@@ -95,56 +91,6 @@ def test_the_count_outlives_the_proxy(start: Callable[..., Proxy], tmp_path: Pat
     assert status(again) == 403
 
 
-def wait_until_it_is(proxy: Proxy, wanted: int) -> None:
-    for _ in range(600):
-        if status(proxy) == wanted:
-            return
-        time.sleep(0.05)
-    raise AssertionError(f"it is never {wanted}")
-
-
-def test_it_is_extended_by_the_command_line_and_by_a_code(start: Callable[..., Proxy], tmp_path: Path) -> None:
-    proxy = start(policy=policy_of(tmp_path / "own", 1), scripts=["clock.py"])
-    at(proxy)
-    assert status(proxy) == 200
-    at(proxy, minutes=1)
-    assert status(proxy) == 403
-    UseMinutes(default_path(), lambda: NOON.timestamp()).extend(GAMES.rpartition("/")[0], 1, by="a parent")
-    wait_until_it_is(proxy, 200)
-    at(proxy, minutes=2)
-    page = proxy.get("http://game.test/", DOCUMENT)
-    assert page.status_code == 403
-    form = {name: re.search(rf'name="{name}"[^>]*value="([^"]+)"', page.text)[1] for name in ("token",)}  # type: ignore[index]
-    action = re.search(r'action="([^"]+)"', page.text)[1].replace("&amp;", "&")  # type: ignore[index]
-    with Overrides(default_path(), lambda: NOON.timestamp()) as overrides:
-        code = overrides.make_code("category", 1800)
-    with proxy.client() as client:
-        answer = client.post(f"http://game.test{action}", data={**form, "code": code})
-    assert (answer.status_code, answer.headers["location"]) == (303, "/")
-    at(proxy, minutes=30)
-    assert [status(proxy), status(proxy, "http://play.test/")] == [200, 200]
-    at(proxy, minutes=33)
-    assert status(proxy) == 403
-
-
-def test_the_background_of_other_pages_does_not_count_but_what_only_says_so_does(
-    start: Callable[..., Proxy], tmp_path: Path, origin: Origin
-) -> None:
-    origin.pages["/a.png"] = "image/png", b"x"
-    proxy = start(policy=policy_of(tmp_path / "own", 3), scripts=["clock.py"])
-    for minute in range(10):
-        at(proxy, minutes=minute)
-        assert status(proxy, "http://game.test/a.png", IMAGE) == 200
-    origin.pages["/page"] = "text/html", b"x"
-    for minute, (path, headers) in enumerate(
-        [("page", IMAGE), ("a.png", {}), ("a.png", IMAGE | {"Referer": "http://play.test/"})]
-    ):
-        at(proxy, minutes=10 + minute)
-        assert status(proxy, f"http://game.test/{path}", headers) == 200
-    at(proxy, minutes=13)
-    assert status(proxy, "http://game.test/a.png", IMAGE) == 403
-
-
 def test_a_connection_that_is_not_decrypted_ends_when_its_minutes_are_used_up(
     start: Callable[..., Proxy], tmp_path: Path
 ) -> None:
@@ -186,25 +132,3 @@ def test_a_websocket_ends_when_its_minutes_are_used_up(start: Callable[..., Prox
 
     assert asyncio.run(talk())
     proxy.log.wait_for("no connection for .* to http://game.test/chat")
-
-
-def test_a_download_ends_when_its_minutes_are_used_up(
-    start: Callable[..., Proxy], tmp_path: Path, origin: Origin
-) -> None:
-    origin.pages["/film"] = "video/mp4", bytes(64 << 20)
-    policy = policy_of(tmp_path / "own", 1)
-    proxy = start(policy=policy, scripts=["clock.py"], options={"stream_large_bodies": "1m"})
-    at(proxy)
-    with proxy.connect() as connection:
-        connection.sendall(b"GET http://game.test/film HTTP/1.1\r\nHost: game.test\r\n\r\n")
-        assert connection.recv(1 << 16)
-        at(proxy, minutes=1)
-        connection.settimeout(PATIENCE)
-        count = 0
-        with suppress(ConnectionError):
-            for _ in range(10_000):
-                if not (chunk := connection.recv(1 << 14)):
-                    break
-                count += len(chunk)
-                time.sleep(0.01)
-    assert count < 64 << 20

@@ -11,7 +11,6 @@ import pytest
 from mitmproxy import flowfilter, http
 from mitmproxy.io import FlowReader
 
-from e2e.origin import Origin
 from e2e.policies import simple_policy
 from e2e.proxy import Proxy, run_mitmdump
 
@@ -88,10 +87,13 @@ def test_saved_flows_say_what_was_decided_and_why(record: Callable[[str], dict[s
     assert not flows["http://good.test/"].comment
 
 
-def test_mitmproxy_filter_expressions_find_tagged_and_blocked_flows(
+def test_what_mode_tag_would_block_passes_and_is_found_by_expressions_of_mitmproxy(
     record: Callable[[str], dict[str, http.HTTPFlow]],
 ) -> None:
     flows = record("tag")
+    assert {response(flow).text for flow in flows.values()} == {"from the origin"}
+    would_block = {url for url, flow in flows.items() if flow.metadata.get("hushlist", {}).get("would_block")}
+    assert would_block == set(URLS) - {"http://good.test/", "http://tagged.test/"}
     noticed = set(URLS) - {"http://good.test/"}
     assert urls_matching(flows, "~marked") == noticed
     assert urls_matching(flows, "~marker .") == noticed
@@ -100,28 +102,11 @@ def test_mitmproxy_filter_expressions_find_tagged_and_blocked_flows(
     assert urls_matching(flows, "~meta 'path.test/secret/'") == {"http://path.test/secret/"}
 
 
-def test_mode_tag_lets_everything_pass_and_notes_what_it_would_have_blocked(
-    record: Callable[[str], dict[str, http.HTTPFlow]], origin: Origin
-) -> None:
-    with origin.watch() as arrived:
-        flows = record("tag")
-    assert len(arrived.requests) == len(URLS)
-    assert {response(flow).text for flow in flows.values()} == {"from the origin"}
-    would_block = {url for url, flow in flows.items() if flow.metadata.get("hushlist", {}).get("would_block")}
-    assert would_block == set(URLS) - {"http://good.test/", "http://tagged.test/"}
-    assert not note(flows["http://tagged.test/"]).get("would_block")
-
-
-def test_mode_off_notes_nothing(record: Callable[[str], dict[str, http.HTTPFlow]]) -> None:
-    for flow in record("off").values():
-        assert "hushlist" not in flow.metadata
-        assert (flow.marked, flow.comment) == ("", "")
-
-
 def test_a_recording_is_annotated_and_keeps_the_responses_that_it_has(
     record: Callable[[str], dict[str, http.HTTPFlow]], tmp_path: Path, policy: Path
 ) -> None:
     before = record("off")
+    assert {(flow.marked, flow.comment, "hushlist" in flow.metadata) for flow in before.values()} == {("", "", False)}
     read_again = tmp_path / "again.flow"
     ended = run_mitmdump(tmp_path, "-n", "-r", str(tmp_path / "recorded.flow"), "-w", str(read_again), policy=policy)
     assert ended.returncode == 0, ended.stdout

@@ -269,28 +269,6 @@ def test_a_blocked_host_is_not_passed_through(start: Callable[..., Proxy], origi
     assert {one["url"] for one in records(passing) if one["action"] == "block"} >= {"https://blocked.bank.test/"}
 
 
-def test_a_blocked_host_that_is_decrypted_shows_its_page(proxy: Proxy, origin: Origin) -> None:
-    with origin.watch() as arrived:
-        answer = proxy.get("https://ads.test/x", headers={"Accept": "text/html"})
-    assert answer.status_code == 403
-    assert "<html" in answer.text
-    assert arrived.connections == 0
-
-
-def test_a_tunnel_whose_headers_name_a_blocked_host_or_port_is_refused(
-    start: Callable[..., Proxy], passing: Path
-) -> None:
-    text = passing.read_text(encoding="utf-8")
-    passing.write_text(
-        text.replace("lists:", "checks: {well-known-port: block, names-disagree: block}\n  lists:"), encoding="utf-8"
-    )
-    proxy = start(policy=passing)
-    for target, host in ((b"good.test:22", b"good.test"), (b"good.test:443", b"evil.test"), (b"good.test:25", b"")):
-        head = b"CONNECT %b HTTP/1.1\r\n" % target + (b"Host: %b\r\n" % host if host else b"") + b"\r\n"
-        assert proxy.send(head).status == 403, head
-    assert proxy.send(b"CONNECT good.test:443 HTTP/1.1\r\nHost: good.test:443\r\n\r\n", "CONNECT").status == 200
-
-
 @pytest.mark.parametrize("told", [b"Content-Length: 5", b"Transfer-Encoding: chunked"])
 def test_a_tunnel_with_a_body_is_refused(proxy: Proxy, origin: Origin, told: bytes) -> None:
     before = len(proxy.log)
@@ -300,20 +278,6 @@ def test_a_tunnel_with_a_body_is_refused(proxy: Proxy, origin: Origin, told: byt
     assert arrived.connections == 0
     proxy.log.wait_for("client disconnect", before)
     assert "Traceback" not in proxy.log.text(before)
-
-
-def test_each_group_passes_its_own_hosts_through(start: Callable[..., Proxy], origin: Origin, tmp_path: Path) -> None:
-    policy = write_policy(
-        tmp_path,
-        groups=[
-            {"name": "here", "clients": ["127.0.0.1"], "pass-through": ["ours.test"]},
-        ],
-        **{"pass-through": ["theirs.test"]},
-    )
-    proxy = start(policy=policy)
-    for host, is_passed in (("ours.test", True), ("theirs.test", False)):
-        with tls_over(proxy.tunnel(host, 443), host) as tls:
-            assert is_the_origin_s(tls) is is_passed, host
 
 
 def test_what_mitmproxy_s_own_options_pass_is_decided(start: Callable[..., Proxy], origin: Origin) -> None:
@@ -341,19 +305,6 @@ def refuse(proxy: Proxy, host: str) -> None:
     """Begin TLS as an app does that pins its certificate."""
     with proxy.tunnel(host, 443) as tunnel, pytest.raises(ssl.SSLError):
         tls_over(tunnel, host, ssl.create_default_context())
-
-
-def test_a_client_that_refuses_the_certificate_is_reported_once_with_the_line(
-    start: Callable[..., Proxy], passing: Path
-) -> None:
-    proxy = start(policy=passing)
-    refuse(proxy, "app.test")
-    line = passing.read_text(encoding="utf-8").splitlines().index("pass-through:") + 2
-    proxy.log.wait_for(rf"refuses the certificate for app\.test; .*{re.escape(str(passing))}:{line}:  - =app\.test")
-    refuse(proxy, "app.test")
-    refuse(proxy, "ads.test.app.test")
-    proxy.log.wait_for(r"for ads\.test\.app\.test")
-    assert proxy.log.text().count("refuses the certificate for app.test") == 1
 
 
 def test_a_host_is_added_where_a_client_that_trusts_the_proxy_refuses_it_twice(
@@ -419,23 +370,6 @@ def test_socks_is_decided_by_name_and_by_address(start: Callable[..., Proxy], or
     ):
         with tls_over(proxy.by_socks(host, 443), name) as tls:
             assert is_the_origin_s(tls) is is_passed, (host, name)
-
-
-def test_a_name_of_socks_writes_no_line_of_the_log(start: Callable[..., Proxy], origin: Origin, passing: Path) -> None:
-    proxy = start(policy=passing, proxy_mode="socks5")
-    with origin.watch() as arrived:
-        for name in (b"good.test\nFORGED \x1b[2J", b"\r\nFORGED", b"good.test\0.x", b"good.test \x9bFORGED\n"):
-            before = len(proxy.log)
-            with proxy.connect() as connection:
-                connection.sendall(b"\x05\x01\x00")
-                assert connection.recv(2) == b"\x05\x00"
-                connection.sendall(b"\x05\x01\x00\x03" + bytes((len(name),)) + name + b"\0\x50")
-                assert connection.recv(10)[:2] == b"\x05\x04"
-                assert connection.recv(1) == b""
-            proxy.log.wait_for("has an octet that none has", before)
-    assert arrived.connections == 0
-    lines = proxy.log.text().splitlines()
-    assert [line for line in lines if line.startswith("FORGED") or not line.isprintable()] == []
 
 
 @pytest.fixture

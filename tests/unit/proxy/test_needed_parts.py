@@ -184,7 +184,7 @@ print(*modules)
 """
 
 
-@pytest.mark.parametrize("policy", [CHECKOUT / "rules" / "policy.yaml", None])
+@pytest.mark.parametrize("policy", [CHECKOUT / "rules" / "policy.yaml", pytest.param(None, marks=pytest.mark.thorough)])
 def test_code_that_no_policy_needs_is_not_imported(tmp_path: Path, policy: Path | None) -> None:
     if policy is None:
         policy = tmp_path / "policy.yaml"
