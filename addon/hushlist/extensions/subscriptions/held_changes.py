@@ -54,16 +54,14 @@ class HeldChanges:
     def between(self, old: Path | None, new: Path) -> HeldChange:
         """What is new in the second of two versions, whose files are named by their digests; ``ActionError``."""
         pair = ("" if old is None else old.stem, new.stem)
-        if pair not in self._kept:
+        change = self._kept.get(pair)
+        if change is None:
             if not self._turn.acquire(blocking=False):
                 raise ActionError("another version is being compared: try again in a moment")
             try:
-                self._kept[pair] = _compared(old, new)
+                change = self._kept[pair] = _compared(old, new)
             finally:
                 self._turn.release()
-        change = self._kept.get(pair)
-        if change is None:  # others have come since
-            return self.between(old, new)
         if isinstance(change, str):
             raise ActionError(change)
         return change
