@@ -29,11 +29,11 @@ from hushlist.core.match.index_file import EXPRESSION_TABLE, GUIDE, decode_terms
 from hushlist.core.match.index_table import PLACE
 from hushlist.core.match.index_writer import MergeTask, assemble, merge_all, merge_tasks, sorted_rows
 from hushlist.core.match.rule import FINAL, Action, ExpressionHash, Rule, Scope, Terms
-from hushlist.core.match.rule_collector import Candidates, CollectedPart, candidates_of
+from hushlist.core.match.rule_collector import CollectedPart, candidates_of
 from hushlist.core.match.rule_match import Match
 from hushlist.core.match.seal import SealKey
 from hushlist.core.match.shadowed import find_shadowed
-from hushlist.core.match.sorted_runs import Stored, unspill
+from hushlist.core.match.sorted_runs import unspill
 from hushlist.core.policy.policy_file import ListFile
 from hushlist.extensions.subscriptions.rule_comparison import SpillByPart
 from hushlist.tools.audit.filter_findings import covered_filters
@@ -142,18 +142,9 @@ class _Lint:
             self._findings.add(
                 at, *(Finding(line, FindingKind.COSTLY, text, why) for line, text, why in collected.left_out)
             )
-        tasks = [
-            ShadowTask(
-                collected.number,
-                self._names[file],
-                collected.layer,
-                collected.candidates,
-                collected.range_rules,
-                collected.filters.get("adblock", b""),
-            )
-            for collected, file in zip(self._parts, self._files, strict=True)
-        ]
-        for part, findings in enumerate(self._workers.map("covered", partial(lint_shadowed, file=target), tasks)):
+        tasks = zip(self._parts, (self._names[file] for file in self._files), strict=True)
+        look = partial(_shadowed, file=target)
+        for part, findings in enumerate(self._workers.map("covered", look, list(tasks))):
             self._findings.add(part, *findings)
 
     def _tell(self, file: int, report_finding: Callable[[str, Finding], object]) -> None:
@@ -318,40 +309,32 @@ def _meaning(encoded: bytes) -> TermsMeaning:
 # -- rules that a broader or stronger rule shadows ---------------------------------------------------------------------
 
 
-class ShadowTask(NamedTuple):
-    """A task: the rules of a part that may be covered."""
-
-    part: int
-    source: str
-    layer: str
-    candidates: tuple[Stored, ...]
-    range_rules: Stored
-    filters: Stored
-
-
-def lint_shadowed(look: ShadowTask, file: Path) -> list[Finding]:
-    """The shadowed rules of one part; the file is an index with all rules."""
-    index = Index.open(file)
-    findings = [
-        *_expressions(index, look, candidates_of(look.candidates)),
-        *_ranges(index, look, unspill(look.range_rules)),
-    ]
-    filters = (stored.text for stored in (unspill(look.filters) if look.filters else ()))
-    for rule, cover in covered_filters(index, filters):
-        if rule.terms.source == look.source:
-            findings.append(_finding(rule.line, str(rule.pattern), look.source, cover))
-    return findings
+def _shadowed(task: tuple[CollectedPart, str], file: Path) -> list[Finding]:
+    """The shadowed rules of one part, which is of a named list; the file is an index with all rules."""
+    index, (part, source) = Index.open(file), task
+    covered = [*_expressions(index, part), *_ranges(index, unspill(part.range_rules))]
+    filters = (stored.text for stored in (unspill(part.filters["adblock"]) if "adblock" in part.filters else ()))
+    covered += (
+        (rule.line, str(rule.pattern), cover)
+        for rule, cover in covered_filters(index, filters)
+        if rule.terms.source == source
+    )
+    return [_finding(line, what, source, cover) for line, what, cover in covered]
 
 
-def _expressions(index: Index, look: ShadowTask, candidates: Iterable[Candidates]) -> Iterator[Finding]:
-    for (expression, line, action), cover in find_shadowed(index, look.layer, candidates):
+#: the line of a rule, what it is, and what covers it
+_Covered = tuple[int, str, Match]
+
+
+def _expressions(index: Index, part: CollectedPart) -> Iterator[_Covered]:
+    for (expression, line, action), cover in find_shadowed(index, part.layer, candidates_of(part.candidates)):
         # A policy may treat different categories differently.
         same = action, cover.rule.terms.category
-        if any((terms.action, terms.category) == same for terms in index.terms_of(expression, look.part)):
-            yield _finding(line, expression.decode(), look.source, cover)
+        if any((terms.action, terms.category) == same for terms in index.terms_of(expression, part.number)):
+            yield line, expression.decode(), cover
 
 
-def _ranges(index: Index, look: ShadowTask, rules: Iterable[Rule]) -> Iterator[Finding]:
+def _ranges(index: Index, rules: Iterable[Rule]) -> Iterator[_Covered]:
     for network, terms, line in rules:
         assert isinstance(network, IPv4Network | IPv6Network)
         address = str(network.network_address)
@@ -360,7 +343,7 @@ def _ranges(index: Index, look: ShadowTask, rules: Iterable[Rule]) -> Iterator[F
             (match for match in matches if _covers(match.rule, network) and _same(match.rule.terms, terms)), None
         )
         if cover is not None:
-            yield _finding(line, str(network), look.source, cover)
+            yield line, str(network), cover
 
 
 def _covers(rule: Rule, network: IPv4Network | IPv6Network) -> bool:
