@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from hushlist.cli.common import FINDINGS, GOOD, Commands, add_command, checked, print_lines, print_warnings
-from hushlist.core.errors import UrlError
 from hushlist.core.match.context import host_of_page
 from hushlist.core.system.compression import decompressed
 from hushlist.core.system.files import open_regular, source_errors
-from hushlist.core.url.host import is_address
 from hushlist.core.url.parts import to_bytes
-from hushlist.core.url.request import canonical_host, request_of
+from hushlist.tools.audit.sites import host_of_url
 from hushlist.tools.audit.sources.recorded_request import ReadRecord, RecordedRequest, ResourceType
 
 #: seconds after a page in which what a client asks for counts as the page's, where a recording does not name pages
@@ -73,8 +71,8 @@ def needed_hosts(records: Iterator[ReadRecord], page: bytes) -> dict[bytes, set[
     for record in records:
         if not isinstance(record, RecordedRequest) or record.kind is ResourceType.DOCUMENT:
             continue
-        host = _host_of(record)
-        if host is None:
+        host = host_of_url(record.url)
+        if host is None or host.startswith(b"["):
             continue
         if record.page is not None:
             is_needed = host_of_page(record.page) == page
@@ -86,15 +84,6 @@ def needed_hosts(records: Iterator[ReadRecord], page: bytes) -> dict[bytes, set[
         if is_needed:
             loaded.setdefault(host, set()).add(record.kind.value)
     return loaded
-
-
-def _host_of(record: RecordedRequest) -> bytes | None:
-    try:
-        request = request_of(record.request) if isinstance(record.request, bytes) else record.request
-        host = canonical_host(request.hosts[0])
-    except (UrlError, IndexError):
-        return None
-    return None if is_address(host) and host.startswith(b"[") else host
 
 
 def _records(path: Path) -> Iterator[ReadRecord]:
