@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple, TypeAlias
@@ -84,7 +85,12 @@ class Distinct(NamedTuple):
     number: int
     hashes: tuple[int, ...]
 
+    @property
+    def names(self) -> DistinctNames:
+        return DistinctNames(frozenset(self.hashes))
 
+
+@dataclass(slots=True)
 class DistinctNames:
     """Counts different names, in bounded memory; merges in any order.
 
@@ -97,10 +103,7 @@ class DistinctNames:
     4
     """
 
-    __slots__ = ("_hashes",)
-
-    def __init__(self, hashes: Iterable[int] = ()) -> None:
-        self._hashes = frozenset(hashes)
+    _hashes: frozenset[int] = frozenset()
 
     def add(self, names: Iterable[bytes]) -> None:
         """Count names; many at once take the least time."""
@@ -117,11 +120,6 @@ class DistinctNames:
         hashes = tuple(sorted(self._hashes))
         is_exact = len(hashes) < MOST_DISTINCT
         return Distinct(len(hashes) if is_exact else round((MOST_DISTINCT - 1) * _HASHES / hashes[-1]), hashes)
-
-    def __eq__(self, other: object) -> bool:
-        return self._hashes == other._hashes if isinstance(other, DistinctNames) else NotImplemented
-
-    __hash__ = None  # type: ignore[assignment]  # it changes
 
 
 class TlsCounts(NamedTuple):
@@ -155,8 +153,8 @@ def _sum(counts: Mapping[str, TlsCounts], uses: tuple[TlsUse, ...]) -> SettingCo
     numbers = Counter[str]()
     for use, tls in counts.items():
         if use in uses:
-            hosts.merge(DistinctNames(tls.hosts.hashes))
-            connections.merge(DistinctNames(tls.connections.hashes))
+            hosts.merge(tls.hosts.names)
+            connections.merge(tls.connections.names)
             numbers["requests"] += tls.requests
         else:
             numbers["otherwise"] += tls.otherwise

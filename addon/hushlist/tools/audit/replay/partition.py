@@ -23,7 +23,7 @@ from hushlist.core.lists.popular_domains import read_popular_file
 from hushlist.core.system.files import reason_of, sha256_of
 from hushlist.tools.audit.replay import audit_report
 from hushlist.tools.audit.replay.auditor import ReplayMoment
-from hushlist.tools.audit.replay.decryption import DistinctNames, TlsCounts, by_setting
+from hushlist.tools.audit.replay.decryption import TlsCounts, by_setting
 from hushlist.tools.audit.replay.replay_job import ReplayWork, audit
 from hushlist.tools.audit.replay.report_details import digest_policy
 from hushlist.tools.audit.replay.tally import (
@@ -134,19 +134,19 @@ def _tally_of(report: audit_report.AuditReport) -> AuditTally:
         changes=Counter(report.changes),
         hits={key: hits for key, hits, _ in rows},
         rule_categories={row.key: row.category for row in report.rules if row.category is not None},
-        sites=HeavyHitters(*report.sites.requests),
-        stopped_sites=HeavyHitters(*report.sites.stopped),
-        broken_sites=HeavyHitters(*report.sites.breaks),
+        sites=HeavyHitters.of(report.sites.requests),
+        stopped_sites=HeavyHitters.of(report.sites.stopped),
+        broken_sites=HeavyHitters.of(report.sites.breaks),
         popular=Counter({row.domain: row.stopped for row in report.popular_domains}),
         popular_ranks={row.domain: row.rank for row in report.popular_domains if row.rank is not None},
         breaks=Counter({kind: row.requests for kind, row in report.breaks.items()}),
         parties=Counter({key: row.stopped for key, row in parties.items()}),
-        party_pages={key: HeavyHitters(*row.pages) for key, row in parties.items()},
+        party_pages={key: HeavyHitters.of(row.pages) for key, row in parties.items()},
         slowest=[SlowDecision(row.microseconds, records[row.record]) for row in report.slowest],
         tls_requests=Counter({use: row.requests for use, row in report.tls.items()}),
         tls_otherwise=Counter({use: row.otherwise for use, row in report.tls.items()}),
-        tls_hosts={use: DistinctNames(row.hosts.hashes) for use, row in report.tls.items()},
-        tls_connections={use: DistinctNames(row.connections.hashes) for use, row in report.tls.items()},
+        tls_hosts={use: row.hosts.names for use, row in report.tls.items()},
+        tls_connections={use: row.connections.names for use, row in report.tls.items()},
     )
     for overlap in report.overlaps:
         first, second = sorted(keys[place] for place in overlap.lists)
@@ -212,8 +212,7 @@ def tallied_report(
         broken=audit_report.BrokenRecords(sum(row.broken for row in tally.sources.values()), tuple(tally.broken)),
         actions=dict(sorted(tally.actions.items())),
         kinds={
-            kind: audit_report.KindCount(number, tally.stopped_kinds[kind])
-            for kind, number in sorted(tally.kinds.items())
+            name: audit_report.KindCount(all_, tally.stopped_kinds[name]) for name, all_ in sorted(tally.kinds.items())
         },
         faults=dict(sorted(tally.faults.items())),
         doubts=dict(sorted(tally.doubts.items())),
@@ -223,8 +222,9 @@ def tallied_report(
             for key in places
         ),
         overlaps=tuple(
-            audit_report.Overlap(_pair(places[first], places[second]), number)
-            for (first, second), number in sorted(tally.overlaps.items())
+            audit_report.Overlap((min(pair), max(pair)), number)
+            for keys, number in sorted(tally.overlaps.items())
+            for pair in ([places[key] for key in keys],)
         ),
         categories=tuple(audit_report.CategoryUse(*row) for row in most_first(str)),
         rules=tuple(
@@ -255,7 +255,3 @@ def tallied_report(
         decryption=by_setting(tls),
         records_shown=shown,
     )
-
-
-def _pair(first: int, second: int) -> tuple[int, int]:
-    return min(first, second), max(first, second)

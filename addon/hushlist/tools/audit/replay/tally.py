@@ -136,6 +136,7 @@ class FrequentNames(NamedTuple):
     counts: tuple[tuple[str, int], ...]
 
 
+@dataclass(slots=True)
 class HeavyHitters:
     """Counts of the most frequent of any number of names; equal if the counts are.
 
@@ -151,13 +152,13 @@ class HeavyHitters:
     FrequentNames(most=2, error=1, counts=(('a', 3),))
     """
 
-    __slots__ = ("_counts", "_error", "most")
+    most: int = MOST_NAMES
+    _error: int = 0
+    _counts: Counter[str] = field(default_factory=Counter)
 
-    def __init__(self, most: int = MOST_NAMES, error: int = 0, counts: Iterable[tuple[str, int]] = ()) -> None:
-        """``counts`` and ``error``: another's."""
-        self.most = most
-        self._counts = Counter(dict(counts))
-        self._error = error
+    @classmethod
+    def of(cls, result: FrequentNames) -> Self:
+        return cls(result.most, result.error, Counter(dict(result.counts)))
 
     def add(self, name: str, number: int = 1) -> None:
         self._counts[name] += number
@@ -183,13 +184,6 @@ class HeavyHitters:
         loss = sorted(self._counts.values(), reverse=True)[self.most]
         self._counts = Counter({name: count - loss for name, count in self._counts.items() if count > loss})
         self._error += loss
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, HeavyHitters):
-            return NotImplemented
-        return (self.most, self._error, self._counts) == (other.most, other._error, other._counts)
-
-    __hash__ = None  # type: ignore[assignment]  # it changes
 
 
 # -- counts ------------------------------------------------------------------------------------------------------------

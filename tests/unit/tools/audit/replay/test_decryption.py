@@ -143,7 +143,7 @@ def test_different_names_are_counted_once_however_they_are_divided(parts: list[l
         part = DistinctNames()
         part.add(names)
         whole.add(names)
-        merged.merge(DistinctNames(part.result().hashes))
+        merged.merge(part.result().names)
     assert merged == whole
     assert whole.result().number == len({name for names in parts for name in names})
 
