@@ -18,8 +18,8 @@ from hushlist.tools.visit.page_actions import Action
 
 #: the window: that of a small notebook
 WIDTH, HEIGHT = 1280, 800
-#: what time is frozen at, where a recording does not say: milliseconds since 1970
-MOMENT = 1_750_000_000_000
+#: what time is frozen at: milliseconds since 1970
+_MOMENT = 1_750_000_000_000
 #: seconds between looks whether a page rests, and how often it has to
 _LOOK, _RESTS = 0.1, 4
 #: what Chromium would otherwise ask for itself, or do differently each time
@@ -116,7 +116,7 @@ class Browser:
 class Chromium(Browser):
     """A Chromium, whose pages begin with a script that freezes time and random numbers."""
 
-    def __init__(self, port: int, folder: Path, patience: float, moment: int = MOMENT) -> None:
+    def __init__(self, port: int, folder: Path, patience: float) -> None:
         from selenium.common.exceptions import WebDriverException
         from selenium.webdriver import Chrome, ChromeOptions
         from selenium.webdriver.chrome.service import Service
@@ -144,7 +144,7 @@ class Chromium(Browser):
                 if tries == 3:
                     raise VisitError(f"Chromium cannot be started: {_brief(error)}") from error
         super().__init__(chrome, patience)
-        self._ask("Page.addScriptToEvaluateOnNewDocument", source=_FROZEN.replace("%MOMENT%", str(moment)))
+        self._ask("Page.addScriptToEvaluateOnNewDocument", source=_FROZEN.replace("%MOMENT%", str(_MOMENT)))
         self._ask("Network.enable")
         self._ask("Network.setCacheDisabled", cacheDisabled=True)
 
@@ -169,7 +169,7 @@ class Firefox(Browser):
         "page which shows either may differ without the list's doing, and dead controls are not seen"
     )
 
-    def __init__(self, port: int, folder: Path, patience: float, moment: int = MOMENT) -> None:
+    def __init__(self, port: int, folder: Path, patience: float) -> None:
         binary = which("firefox-esr") or which("firefox")
         if binary is None:
             raise VisitError("there is no Firefox on PATH")

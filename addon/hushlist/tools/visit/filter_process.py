@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
@@ -46,7 +46,7 @@ def _script(module: str) -> str:
 class FilterProcess:
     """A mitmdump that runs until the block ends; ``folder`` takes what it keeps, ``policy`` is what it decides by."""
 
-    def __init__(self, folder: Path, policy: Path | None, *, plays: bool, more: Sequence[str] = ()) -> None:
+    def __init__(self, folder: Path, policy: Path | None, *, plays: bool) -> None:
         token, place = secrets.token_hex(16), folder / "ports.json"
         self._token = token
         self._log = folder / "mitmdump.log"
@@ -62,7 +62,7 @@ class FilterProcess:
         command += [part for option in options if option for part in ("--set", option)]
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(  # noqa: S603  this Python, and options that are made here
-                [*command, *more],
+                command,
                 env={**os.environ, "HUSHLIST_VISIT": f"{token}:{place}", "XDG_CACHE_HOME": str(folder / "cache")},
                 stdin=subprocess.DEVNULL,
                 stdout=log,

@@ -73,8 +73,8 @@ class PageResult:
 class _Side:
     """A filter, and the browser behind it."""
 
-    def __init__(self, name: str, filter_process: FilterProcess, browser: Browser) -> None:
-        self.name, self.filter, self.browser = name, filter_process, browser
+    def __init__(self, filter_process: FilterProcess, browser: Browser) -> None:
+        self.filter, self.browser = filter_process, browser
 
     def visit(self, address: str, actions: Sequence[Action], recording: Path | None) -> tuple[Visit, bytes]:
         if recording is not None:
@@ -116,12 +116,11 @@ class Visitor:
 
     def _start(self, name: str, policy: Path | None) -> _Side:
         folder = _made(self._folder / name)
-        is_recorder = policy is None
-        plays = not self.options.live and not is_recorder
+        plays = not self.options.live and policy is not None
         process = self._stack.enter_context(FilterProcess(folder, policy, plays=plays))
         kind = BROWSERS[self.options.browser]
         browser = self._stack.enter_context(kind(process.port, _made(folder / "profile"), self.options.patience))
-        return _Side(name, process, browser)
+        return _Side(process, browser)
 
     @property
     def not_frozen(self) -> str:
@@ -157,11 +156,14 @@ class Visitor:
         except VisitError as error:
             return PageResult(address, Verdict.SUSPECT, failed=str(error))
 
-    def _visit(self, address: str) -> PageResult:
+    def _visit_both(self, address: str) -> list[tuple[Visit, bytes]]:
         recording = self.recording_of(address)
-        first = self._pool.submit(self._without.visit, address, self.options.actions, recording)
-        second = self._pool.submit(self._with.visit, address, self.options.actions, recording)
-        (was, was_picture), (now, now_picture) = first.result(), second.result()
+        sides = (self._without, self._with)
+        visits = [self._pool.submit(side.visit, address, self.options.actions, recording) for side in sides]
+        return [visit.result() for visit in visits]
+
+    def _visit(self, address: str) -> PageResult:
+        (was, was_picture), (now, now_picture) = self._visit_both(address)
         if not _has_come(was.requests):
             why = _why(was.requests, was.seen["faults"]) if self.options.live else "it is not in the recording"
             raise VisitError(f"the page does not come without the list either: {why}")
@@ -187,11 +189,8 @@ class Visitor:
 
     def visit_by(self, address: str, policy: Path) -> tuple[tuple[RuleUse, ...], tuple[Signal, ...]]:
         """The rules that fire on a page by another policy with the lists, and what differs from none."""
-        recording = self.recording_of(address)
         self._with.filter.use_policy(policy)
-        first = self._pool.submit(self._without.visit, address, self.options.actions, recording)
-        second = self._pool.submit(self._with.visit, address, self.options.actions, recording)
-        (was, _), (now, _) = first.result(), second.result()
+        (was, _), (now, _) = self._visit_both(address)
         return tuple(map(self.policies.as_written, rules_behind(now))), compare(was, now)
 
     def use_the_lists(self) -> None:
