@@ -9,10 +9,9 @@ import json
 import os
 import shutil
 import subprocess
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from hushlist.core.diagnosis import GOOD, UNKNOWN, WARNING, About, Diagnosis
 from hushlist.core.system.files import read_regular
@@ -79,14 +78,8 @@ def examine_rules(objects: Sequence[_Object]) -> Iterator[Diagnosis]:
 
 def _closes(objects: Sequence[_Object], protocol: str, port: int) -> bool:
     """Whether the first rule that may be for a packet to a port of any address keeps it from there."""
-    rules = _Rules(
-        defaultdict(list), {_key(item["set"]): item["set"].get("elem", []) for item in objects if "set" in item}
-    )
-    for item in objects:
-        if "rule" in item:
-            rules.of_chain[_key(item["rule"], "chain")].append(item["rule"])
     for chain in (item["chain"] for item in objects if item.get("chain", {}).get("hook") in _HOOKS):
-        verdict = _verdict_of_chain(rules, _key(chain), protocol, port)
+        verdict = _verdict_of_chain(objects, _key(chain), protocol, port)
         if verdict is None and chain["hook"] == "forward":
             verdict = chain.get("policy")
         if verdict in _CLOSING:
@@ -94,22 +87,18 @@ def _closes(objects: Sequence[_Object], protocol: str, port: int) -> bool:
     return False
 
 
-class _Rules(NamedTuple):
-    of_chain: defaultdict[_Key, list[_Object]]
-    sets: Mapping[_Key, Any]
-
-
 def _key(item: _Object, name: str = "name") -> _Key:
     return item["family"], item["table"], item[name]
 
 
-def _verdict_of_chain(rules: _Rules, chain: _Key, protocol: str, port: int) -> str | None:
+def _verdict_of_chain(objects: Sequence[_Object], chain: _Key, protocol: str, port: int) -> str | None:
     """What the first rule that may fit does, in this chain or in one that it jumps to; the kernel refuses circles."""
-    for rule in rules.of_chain[chain]:
-        verdict = _verdict(rule, protocol, port, rules.sets)
+    sets = {_key(item["set"]): item["set"].get("elem", []) for item in objects if "set" in item}
+    for rule in (item["rule"] for item in objects if "rule" in item and _key(item["rule"], "chain") == chain):
+        verdict = _verdict(rule, protocol, port, sets)
         how, _, called = (verdict or "").partition(" ")
         if called:
-            verdict = _verdict_of_chain(rules, (*chain[:2], called), protocol, port)
+            verdict = _verdict_of_chain(objects, (*chain[:2], called), protocol, port)
         if verdict is not None or how == "goto":
             return verdict
     return None
