@@ -264,11 +264,7 @@ class _Reader:
     def _searches(self, name: str, number: int, part: _ListText) -> str:
         """The layer of a group's lists of searches, in which an override lifts what another list blocks."""
         label = f"searches of filter{number}" + (f" {part.during}" if part.during else "")
-        lines = dict(part.entries)
-        content = "".join(f"{lines.get(at, '')}\n" for at in range(1, max(lines) + 1)).encode()
-        file = self._policy.file(f"{part.path.parent.name} {part.path.name}", content)
-        entry = imported_policy.ImportedList(file, "searches", imported_policy.shown(part.path.name), _SEARCHES[name])
-        self._policy.layer(label, part.during).append(entry)
+        self._add_list(label, part, "searches", _SEARCHES[name], dict(part.entries))
         return label
 
     def _layer(self, name: str, kind: str, part: _ListText) -> str:
@@ -277,17 +273,19 @@ class _Reader:
             return made
         label = f"{name} {part.path.parent.name} {part.path.name}" + (f" {part.during}" if part.during else "")
         made = self._layers[name, part.path] = imported_policy.unique(label, self._policy.layers)
-        # a URL begins with its host; lines keep their numbers
         lines = dict(part.entries)
-        texts = (
-            lines.get(at, "") if kind == _REGEXES else re.sub(r"^(?:https?://)?(?:www\.)?|^\.", "", lines.get(at, ""))
-            for at in range(1, max(lines, default=0) + 1)
-        )
+        if kind != _REGEXES:  # a URL begins with its host
+            lines = {at: re.sub(r"^(?:https?://)?(?:www\.)?|^\.", "", text) for at, text in lines.items()}
+        self._add_list(made, part, _FORMATS[kind], _ORDER[name], lines)
+        return made
+
+    def _add_list(self, layer: str, part: _ListText, form: str, action: str, lines: dict[int, str]) -> None:
+        """Give a layer a list of the lines of a file, which keep their numbers."""
+        texts = (lines.get(at, "") for at in range(1, max(lines, default=0) + 1))
         content = part.path if part.is_long else "".join(f"{text}\n" for text in texts).encode()
         file = self._policy.file(f"{part.path.parent.name} {part.path.name}", content)
-        entry = imported_policy.ImportedList(file, _FORMATS[kind], imported_policy.shown(part.path.name), _ORDER[name])
-        self._policy.layer(made, part.during).append(entry)
-        return made
+        entry = imported_policy.ImportedList(file, form, imported_policy.shown(part.path.name), action)
+        self._policy.layer(layer, part.during).append(entry)
 
     def _use_regexes(self, part: _ListText) -> None:
         """Make expressions, which are compared with URLs without their scheme, lines of the format ``squid-acl``."""
@@ -313,14 +311,6 @@ class _Reader:
                 self._report(part.path).leave_out(line, text, "a blanket block, which version 5 has in a storyboard")
         part.entries[:] = [entry for entry in part.entries if not entry[1].startswith("*")]
 
-    def _block_all(self, what: str, group: imported_policy.ImportedGroup, layers: dict[str, list[str]]) -> None:
-        if what == "everything":
-            group.settings["default"] = "block"
-            return
-        lists = self._policy.layer("addresses in place of names")
-        lists[:] = [self._policy.all_addresses()]
-        layers["blanket"].append("addresses in place of names")
-
     def _storyboard(self, path: Path, group: imported_policy.ImportedGroup, layers: dict[str, list[str]]) -> None:
         """Blanket blocks of version 5; other functions that a group has of its own are left out."""
         function = ""
@@ -331,10 +321,14 @@ class _Reader:
                     if function != "checkblanketblock":
                         self._report(path).leave_out(line, text, "a function of its own is no part of a policy")
                 elif function == "checkblanketblock" and text.endswith("setblock"):
-                    if text.startswith(("if(true", "if(siteisip")):
-                        self._block_all("addresses" if "siteisip" in text else "everything", group, layers)
-                    else:
+                    if not text.startswith(("if(true", "if(siteisip")):
                         self._report(path).leave_out(line, text, "only blocks that always hold are taken over")
+                    elif "siteisip" in text:
+                        name = "addresses in place of names"
+                        self._policy.layer(name)[:] = [self._policy.all_addresses()]
+                        layers["blanket"].append(name)
+                    else:
+                        group.settings["default"] = "block"
 
     def _other(self, path: Path, line: int, key: str, file: Path) -> None:
         """Name a list that is no rule, if it has entries."""
