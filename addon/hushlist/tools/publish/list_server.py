@@ -63,14 +63,19 @@ class RequestLog(NamedTuple):
     prefixes: tuple[str, ...]
 
 
-class _Allowance:
-    """A bucket that holds the requests of one minute, and fills as time goes by."""
+class _Caller:
+    """Somebody with a key, at an address, or in a network of IPv6."""
 
     def __init__(self, rate: int) -> None:
+        #: a bucket that holds the requests of one minute, and fills as time goes by
         self._rate, self._left, self._seen = rate, float(rate), monotonic()
+        #: held while an update is made: the next one of the same caller comes after those of others
+        self.turn = asyncio.Lock()
+        #: that are made or sent now
+        self.updates = 0
 
-    def take(self) -> bool:
-        """Take one request, if there is one left."""
+    def may_ask(self) -> bool:
+        """Take one request from the bucket, if there is one left."""
         now = monotonic()
         self._left = min(self._rate, self._left + (now - self._seen) * self._rate / 60)
         self._seen = now
@@ -78,17 +83,6 @@ class _Allowance:
             return False
         self._left -= 1
         return True
-
-
-class _Caller:
-    """Somebody with a key, at an address, or in a network of IPv6."""
-
-    def __init__(self, rate: int) -> None:
-        self.allowance = _Allowance(rate)
-        #: held while an update is made: the next one of the same caller comes after those of others
-        self.turn = asyncio.Lock()
-        #: that are made or sent now
-        self.updates = 0
 
 
 class ListServer:
@@ -191,7 +185,7 @@ class ListServer:
         rate = self._limits.rate
         if caller is None:
             return error_answer(403, "the key is not known")
-        if rate and not caller.allowance.take():
+        if rate and not caller.may_ask():
             return error_answer(429, f"more than {rate} requests a minute")
         if not is_update:
             return self._service.answer(request)

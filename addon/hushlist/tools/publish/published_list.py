@@ -45,9 +45,9 @@ class PublishedList:
 
 def publish(files: Sequence[ListFile], today: date) -> PublishedList:
     """What lists block or warn of today; ``SourceError`` if one cannot be used, or they have too many hashes."""
-    collected = collect_hashes(files)
-    blocked, allowed, left_out = set[bytes](), set[bytes](), collected.left_out
-    for terms, hashes in collected.by_terms.items():
+    by_terms, left_out, warnings = collect_hashes(files)
+    blocked, allowed = set[bytes](), set[bytes]()
+    for terms, hashes in by_terms.items():
         if terms.expires is not None and terms.expires < today:
             continue
         full = {value for value in hashes if len(value) == FULL_LENGTH}
@@ -62,4 +62,4 @@ def publish(files: Sequence[ListFile], today: date) -> PublishedList:
     if len(published) > MOST_PREFIXES:
         why = f"{len(published):,} hashes, of {MOST_PREFIXES:,} at most"
         raise SourceError([Problem(files[0].source, 0, "lists", why)])
-    return PublishedList(b"".join(published), left_out, collected.warnings)
+    return PublishedList(b"".join(published), left_out, warnings)
