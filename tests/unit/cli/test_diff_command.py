@@ -193,14 +193,6 @@ def test_bad_input_is_named(run: Run, arguments: list[str], why: str) -> None:
     assert why in errors
 
 
-@pytest.mark.parametrize("most", ["x", "-1", "nan", "inf%", ""])
-def test_what_is_no_number_and_no_share_is_wrong_usage(run: Run, most: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        run("diff", "old.hosts", "fetched", f"--max-removed={most}")
-    assert ended.value.code == 2
-    assert "is neither a number nor a share such as 0.5%" in capsys.readouterr().err
-
-
 def test_each_side_is_read_by_its_own_format(run: Run) -> None:
     Path("new.txt").write_text("ads.example\nx.wide.example\nsame.example\n")
     assert run("diff", "old.hosts", "new.txt")[:2] == (0, "3 -> 3 rules: 3 unchanged\n")

@@ -127,10 +127,3 @@ def test_what_cannot_be_read_is_bad_input(run: Run, arguments: list[str], error:
     code, out, err = run("leak", *arguments, "--jobs", "1")
     assert (code, out) == (2, "")
     assert err.startswith(error)
-
-
-@pytest.mark.parametrize("jobs", ["0", "x", "1000"])
-def test_a_number_of_processes_is_a_number(run: Run, jobs: str) -> None:
-    with pytest.raises(SystemExit) as caught:
-        run("leak", "l.yaml", "--jobs", jobs, "--dictionary", "words.txt")
-    assert caught.value.code == 2

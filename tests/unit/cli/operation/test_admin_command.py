@@ -6,8 +6,6 @@ import json
 import time
 from pathlib import Path
 
-import pytest
-
 from hushlist.extensions.dashboard.admin_store import AdminStore
 from unit.cli.running import Run
 
@@ -31,12 +29,6 @@ def test_a_token_is_made_listed_without_itself_and_revoked(run: Run, tmp_path: P
     assert run("admin", "token", "revoke", "school", "nobody", *store)[:2] == (2, "revoked school\n")
     with AdminStore(tmp_path / "admin.sqlite", time.time) as opened:
         assert opened.bearer(token, "192.0.2.7") is None
-
-
-@pytest.mark.parametrize("more", [["a\nb", "--role", "view"], ["", "--role", "view"], ["a", "--role", "odd"], ["a"]])
-def test_what_is_no_token_is_refused(run: Run, tmp_path: Path, more: list[str]) -> None:
-    with pytest.raises(SystemExit):
-        run("admin", "token", "make", "--store", str(tmp_path / "admin.sqlite"), *more)
 
 
 def test_a_store_that_is_not_there_is_named(run: Run, tmp_path: Path) -> None:

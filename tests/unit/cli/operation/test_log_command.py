@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 import shlex
@@ -221,45 +220,6 @@ def test_following_prints_what_is_there_and_what_comes_once_each(
         FIRST,
         *(base32(number, 10) for number in (10, 11, 12)),
     ]
-
-
-@each_row(
-    ("argv", "error"),
-    [
-        ([], "COMMAND"),
-        (["tail", "-n", "0"], "'0' is no number from 1 on"),
-        (["tail", "--since", "yesterday"], "'yesterday' is no time such as 2026-12-24T22:30, 2h or 3d"),
-        (["tail", "--since", "999999w"], "is no time"),
-        (["tail", "--category", "adz"], "did you mean 'ads'?"),
-        (["tail", "--host", "a/b"], "there is a delimiter in the host"),
-        (["tail", "--action", "nothing"], "invalid choice"),
-        (["top", "--by", "url"], "invalid choice"),
-        (["show"], "REF"),
-        (["show", "123"], "'123' is no reference number"),
-    ],
-)
-def test_wrong_usage_exits_with_2(argv: list[str], error: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        cli.main(["log", *argv])
-    assert ended.value.code == 2
-    assert error in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("command", ["tail", "top", "show"])
-def test_every_option_is_explained(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        cli.main(["log", command, "--help"])
-    assert ended.value.code == 0
-    assert "Exit codes: 0 something was found" in " ".join(capsys.readouterr().out.split())
-    parser = argparse.ArgumentParser()
-    log_command.add_to(parser.add_subparsers())
-    for action in _parser(_parser(parser, "log"), command)._actions:
-        assert action.help
-
-
-def _parser(parser: argparse.ArgumentParser, command: str) -> argparse.ArgumentParser:
-    (commands,) = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
-    return commands.choices[command]
 
 
 def test_the_commands_of_the_reference_are_commands() -> None:

@@ -118,13 +118,6 @@ def test_a_list_is_served_as_the_threat_that_is_named(run: Run, served: Served) 
     assert served.listened == ("127.0.0.1", 8088, None)
 
 
-@pytest.mark.parametrize("choice", ["ads.domains", "=MALWARE", "ads.domains=", "ads.domains=malware"])
-def test_a_choice_that_is_none_is_refused(run: Run, served: Served, choice: str) -> None:
-    with pytest.raises(SystemExit):
-        run("serve-lists", "--policy", "policy.yaml", "--list", choice)
-    assert served.service is None
-
-
 @pytest.mark.parametrize(
     ("options", "limits"),
     [
