@@ -220,31 +220,27 @@ def complain(what: object) -> int:
     """Print an error on standard error; returns the exit code for it. Of a file, it says who needs a permission."""
     if isinstance(what, OSError) and what.filename:
         what = f"{what.filename}: {reason_of(what)}"
-    _say_aside(f"hushlist: {what}", "hushlist:")
+    remark(f"hushlist: {what}", "hushlist:")
     return BAD
 
 
-def remark(what: object) -> None:
-    """Print on standard error what a program that reads the output does not need."""
-    _say_aside(what)
+def remark(what: object, word: str = "") -> None:
+    """Print on standard error what a program that reads the output does not need; a word of it may have a color."""
+    _progress_line.remove()
+    _print(_paint(printable(str(what)), word, sys.stderr), sys.stderr, flush=True)
 
 
 def complain_of(problems: Iterable[Problem]) -> int:
     """Print problems in files on standard error; returns the exit code for them."""
     for problem in problems:
-        _say_aside(problem)
+        remark(problem)
     return BAD
 
 
 def print_warnings(problems: Iterable[object]) -> None:
     """Print warnings about a policy and its lists on standard error."""
     for problem in problems:
-        _say_aside(f"warning: {problem}", "warning:")
-
-
-def _say_aside(line: object, word: str = "") -> None:
-    _progress_line.remove()
-    _print(_paint(printable(str(line)), word, sys.stderr), sys.stderr, flush=True)
+        remark(f"warning: {problem}", "warning:")
 
 
 def _print(text: str, stream: TextIO, *, end: str = "\n", flush: bool = False) -> None:

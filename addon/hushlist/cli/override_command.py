@@ -132,11 +132,15 @@ def add_to(commands: Commands) -> None:
             metavar="TIME",
             help="how long a code can be used (default: 1d)",
         )
-    for name, command, text in (
-        ("internet-off", internet_off, "let nothing pass for a while but what is unblocked afterwards"),
-        ("filter-off", filter_off, "let pass for a while what rules stop; checks of requests stay"),
+    for name, make, text in (
+        ("internet-off", Overrides.block, "let nothing pass for a while but what is unblocked afterwards"),
+        (
+            "filter-off",
+            partial(Overrides.grant, how=_HOW),
+            "let pass for a while what rules stop; checks of requests stay",
+        ),
     ):
-        off = _add(override, name, command, text)
+        off = _add(override, name, partial(turn_off, make), text)
         end = off.add_mutually_exclusive_group(required=True)
         end.add_argument("--for", dest="seconds", type=parse_day, metavar="TIME", help="how long: 30m, 2h; at most 1d")
         end.add_argument(
@@ -262,15 +266,7 @@ def say_where(store: Path | PostgresAddress) -> None:
     remark(f"in the store {store}{more}")
 
 
-def internet_off(arguments: argparse.Namespace) -> int:
-    return _turned_off(arguments, Overrides.block, by=acting_user())
-
-
-def filter_off(arguments: argparse.Namespace) -> int:
-    return _turned_off(arguments, Overrides.grant, how=_HOW, by=acting_user())
-
-
-def _turned_off(arguments: argparse.Namespace, make: Callable[..., Grant | AdminBlock], **by: str) -> int:
+def turn_off(make: Callable[..., Grant | AdminBlock], arguments: argparse.Namespace) -> int:
     """Stop, or let pass, everything for a while."""
     policy = policy_of(arguments)
     if arguments.until:
@@ -279,7 +275,7 @@ def _turned_off(arguments: argparse.Namespace, make: Callable[..., Grant | Admin
         arguments.seconds = (morning - now).total_seconds()
     place = store_of(arguments, default_path, may_be_new=True)
     with Overrides(place, time.time) as overrides:
-        made = make(overrides, EVERYTHING, "*", arguments.seconds, client=arguments.client, **by)
+        made = make(overrides, EVERYTHING, "*", arguments.seconds, client=arguments.client, by=acting_user())
         print_line(_grant_line(made, _shown(overrides, policy)))
     say_where(place)
     return GOOD

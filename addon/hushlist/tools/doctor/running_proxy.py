@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from ipaddress import ip_address
 from pathlib import Path
-from typing import NamedTuple
 
 from hushlist.core.diagnosis import GOOD, UNKNOWN, WARNING, WRONG, About, Diagnosis
 from hushlist.core.system.files import read_regular, reason_of
@@ -22,26 +21,21 @@ _LONGEST = 1 << 20
 _LISTENS = "0A"
 
 
-class _Answer(NamedTuple):
-    status: int
-    body: bytes
-
-
 def examine_proxy(host: str, port: int, authority: Path) -> Iterator[Diagnosis]:
     """Ask the proxy at an address; ``authority`` is the certificate by which its own are verified."""
     place = f"{host}:{port}"
     try:
-        answer = _ask(HTTPConnection(host, port, timeout=_PATIENCE), f"http://{HOST}/readyz")
+        status, body = _ask(HTTPConnection(host, port, timeout=_PATIENCE), f"http://{HOST}/readyz")
     except (OSError, HTTPException) as error:
         advice = "start it, or name where it listens: --proxy; systemctl status hushlist, journalctl -u hushlist"
         yield Diagnosis(About.PROXY, WRONG, f"nothing answers at {place}: {reason_of(error)}", advice)
         return
     yield from _examine_listening(port)
-    if answer.status == 407:
+    if status == 407:
         what = f"the proxy at {place} asks for a name and a password: nothing more was asked"
         yield Diagnosis(About.PROXY, UNKNOWN, what)
         return
-    health = _health(answer)
+    health = _health(body)
     if health is not None:
         is_ready, reason, warnings = health
         condition = GOOD if is_ready else WRONG
@@ -58,25 +52,25 @@ def examine_proxy(host: str, port: int, authority: Path) -> Iterator[Diagnosis]:
         what = f"Hushlist answers at {place}, but does not show this machine its live page"
         yield Diagnosis(About.PROXY, UNKNOWN, what, "ask on the machine itself, or by the policy's live")
     else:
-        what = f"what answers at {place} is not Hushlist: status {answer.status} for its own page"
+        what = f"what answers at {place} is not Hushlist: status {status} for its own page"
         yield Diagnosis(About.PROXY, WRONG, what, "start mitmdump with -s addon/filter.py, or name another --proxy")
         return
     yield _examine_decryption(host, port, authority)
 
 
-def _ask(connection: HTTPConnection, target: str) -> _Answer:
+def _ask(connection: HTTPConnection, target: str) -> tuple[int, bytes]:
     try:
         connection.request("GET", target)
         response = connection.getresponse()
-        return _Answer(response.status, response.read(_LONGEST))
+        return response.status, response.read(_LONGEST)
     finally:
         connection.close()
 
 
-def _health(answer: _Answer) -> tuple[bool, str, list[str]] | None:
+def _health(body: bytes) -> tuple[bool, str, list[str]] | None:
     """Whether it is ready, why, and what fails meanwhile; ``None`` if the answer says nothing of it."""
     try:
-        plain = json.loads(answer.body)
+        plain = json.loads(body)
         return bool(plain["ok"]), str(plain["reason"]), list(map(str, plain.get("warnings", ())))
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
@@ -85,7 +79,7 @@ def _health(answer: _Answer) -> tuple[bool, str, list[str]] | None:
 def _is_ours(host: str, port: int) -> bool:
     """Whether the page that sets up devices answers, which is there for everybody."""
     try:
-        return _ask(HTTPConnection(host, port, timeout=_PATIENCE), f"http://{HOST}/setup").status == 200
+        return _ask(HTTPConnection(host, port, timeout=_PATIENCE), f"http://{HOST}/setup")[0] == 200
     except (OSError, HTTPException):
         return False
 

@@ -19,10 +19,12 @@ _REFUSAL_PATIENCE = 2.0
 
 def examine_server(host: str, port: int) -> Iterator[Diagnosis]:
     """Begin TLS with a server as mitmproxy would, and ask nothing."""
+    import certifi  # mitmproxy brings it, and has its authorities
+
     place = f"{host}:{port}"
     entry = f"pass-through: ['={host}']"
     try:
-        _handshake(host, port, _of_mitmproxy())
+        _handshake(host, port, _verifying(certifi.where(), None))
     except ssl.SSLCertVerificationError as error:
         yield _unverified(host, port, error, entry)
     except ssl.SSLError as error:
@@ -32,13 +34,6 @@ def examine_server(host: str, port: int) -> Iterator[Diagnosis]:
         yield Diagnosis(About.SERVER, WRONG, what, "see whether this machine reaches it")
     else:
         yield Diagnosis(About.SERVER, GOOD, f"mitmproxy begins TLS with {place}")
-
-
-def _of_mitmproxy() -> ssl.SSLContext:
-    """The authorities of the package ``certifi``, which comes with mitmproxy."""
-    import certifi
-
-    return _verifying(certifi.where(), None)
 
 
 def _verifying(file: str | None, folder: str | None) -> ssl.SSLContext:
