@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import multiprocessing
 import os
 import subprocess
 import sys
@@ -15,8 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from hushlist.core.compile import worker_processes
-from hushlist.core.compile.worker_processes import WorkerError
 from hushlist.core.decide.engine import Engine
 from hushlist.core.match.index import Index
 from hushlist.tools.audit.replay import replay_job as module
@@ -147,19 +144,6 @@ def test_processes_that_are_started_anew_count_the_same(engine: Engine, sources:
         check=False,
     )
     assert (done.stdout, done.stderr) == (f"{audit(engine, ReplayWork(sources, AT_NOW))[0].records}\n", "")
-
-
-@pytest.mark.slow
-def test_a_process_that_ends_early_is_an_error(
-    engine: Engine, sources: list[str], small: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if sys.platform != "linux":
-        pytest.skip("processes are never copied here")
-    # copied, whatever threads the tests themselves have: so that what is set here is set there
-    monkeypatch.setattr(worker_processes, "process_context", lambda: multiprocessing.get_context("fork"))
-    monkeypatch.setattr(module, "_whole", lambda *_: os._exit(3))
-    with pytest.raises(WorkerError, match="ended before it had done its part"):
-        audit(engine, ReplayWork(sources, AT_NOW, jobs=2))
 
 
 def test_an_index_that_only_this_process_has_is_enough(
