@@ -13,16 +13,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from hushlist import __version__
-from hushlist.cli.common import (
-    BAD,
-    CLOSED,
-    DEFECT,
-    Parser,
-    add_choice,
-    complain,
-    complain_of,
-    installed_extensions,
-)
+from hushlist.cli import common
 from hushlist.core.errors import INCOMPLETE, HushlistError, SourceError
 from hushlist.core.extension import COMMAND_GROUPS, Command, built_in, load
 from hushlist.tools import TOOL_COMMANDS
@@ -43,7 +34,7 @@ _COMMANDS = (
 )
 
 
-class _GroupedParser(Parser):
+class _GroupedParser(common.Parser):
     """The parser of all commands, whose help has them in groups."""
 
     def format_help(self) -> str:
@@ -59,7 +50,7 @@ class _GroupedParser(Parser):
 def _all_commands() -> tuple[Command, ...]:
     """All commands, those of installed packages included, in the order of the help."""
     rows = [*_COMMANDS, *TOOL_COMMANDS, *(row for each in built_in() for row in each.commands)]
-    rows += (row for each in installed_extensions() for row in each.commands)
+    rows += (row for each in common.installed_extensions() for row in each.commands)
     return tuple(sorted(rows, key=lambda row: COMMAND_GROUPS.index(row.group)))
 
 
@@ -82,14 +73,14 @@ def run() -> None:
         sys.stdout.flush()
     except OSError as error:  # most likely, our output cannot be written: flushing the rest would fail again
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = CLOSED if isinstance(error, BrokenPipeError) else complain(error)
+        code = common.CLOSED if isinstance(error, BrokenPipeError) else common.complain(error)
     except KeyboardInterrupt:
-        code = BAD
+        code = common.BAD
     except Exception:  # a defect of ours: 1 would say that a URL is blocked
         from traceback import print_exc  # most commands start faster without it
 
         print_exc()
-        code = DEFECT
+        code = common.DEFECT
     sys.exit(code)
 
 
@@ -105,11 +96,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ImportError as error:
         if not (error.name or "").startswith("hushlist"):
             raise
-        return complain(INCOMPLETE.format(error))
+        return common.complain(INCOMPLETE.format(error))
     except SourceError as error:
-        return complain_of(error.problems)
+        return common.complain_of(error.problems)
     except HushlistError as error:
-        return complain(error)
+        return common.complain(error)
 
 
 @cache
@@ -123,7 +114,7 @@ def make_parser(command: str = "") -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"hushlist {__version__}")
     parser._positionals.title = "commands, each with a help of its own"
-    commands = add_choice(parser, parser_class=Parser)
+    commands = common.add_choice(parser, parser_class=common.Parser)
     for row in _rows_of(command):
         load(row.module).add_to(commands)
     return parser

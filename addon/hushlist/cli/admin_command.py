@@ -8,18 +8,8 @@ from __future__ import annotations
 import argparse
 import time
 
+from hushlist.cli import common
 from hushlist.cli.command_options import add_store, clock_of, store_of
-from hushlist.cli.common import (
-    GOOD,
-    Commands,
-    acting_user,
-    add_command,
-    add_group,
-    complain,
-    print_json,
-    print_line,
-    remark,
-)
 from hushlist.cli.override_command import local_moment, parse_duration
 from hushlist.core.routes import Role
 from hushlist.extensions.dashboard.admin_store import AdminStore, default_path
@@ -27,12 +17,12 @@ from hushlist.extensions.dashboard.admin_store import AdminStore, default_path
 _LONGEST_NAME = 100
 
 
-def add_to(commands: Commands) -> None:
+def add_to(commands: common.Commands) -> None:
     text = "tokens for programs that use the interface of the live page"
     about = "Tokens for programs that use the interface of the live page, where the policy has 'admin'."
-    admin = add_group(commands, "admin", text, about)
-    token = add_group(admin, "token", "make, list and revoke tokens")
-    made = add_command(token, "make", make_token, "make a token and print it; it cannot be shown again")
+    admin = common.add_group(commands, "admin", text, about)
+    token = common.add_group(admin, "token", "make, list and revoke tokens")
+    made = common.add_command(token, "make", make_token, "make a token and print it; it cannot be shown again")
     made.add_argument("name", type=parse_name, metavar="NAME", help="what the record calls it")
     made.add_argument("--role", type=Role, choices=list(Role), required=True, help="what it may do")
     made.add_argument(
@@ -43,9 +33,9 @@ def add_to(commands: Commands) -> None:
         metavar="TIME",
         help="how long it can be used: 30m, 2h, 90d (default: 366d, the longest)",
     )
-    listed = add_command(token, "list", list_tokens, "list the tokens that can be used, the newest first")
+    listed = common.add_command(token, "list", list_tokens, "list the tokens that can be used, the newest first")
     listed.add_argument("--json", action="store_true", help="print one JSON object a line; times in seconds since 1970")
-    revoked = add_command(token, "revoke", revoke_tokens, "make tokens worthless")
+    revoked = common.add_command(token, "revoke", revoke_tokens, "make tokens worthless")
     revoked.add_argument("names", nargs="+", type=parse_name, metavar="NAME", help="the name of a token")
     for command in (made, listed, revoked):
         add_store(command)
@@ -60,9 +50,9 @@ def parse_name(text: str) -> str:
 def make_token(arguments: argparse.Namespace) -> int:
     place = store_of(arguments, default_path, may_be_new=True)
     with AdminStore(place, time.time) as store:
-        print_line(store.make_bearer(arguments.name, arguments.role, arguments.seconds, by=acting_user()))
-    remark(f"it is in no file but as a hash: keep it; in the store {place}")
-    return GOOD
+        common.print_line(store.make_bearer(arguments.name, arguments.role, arguments.seconds, by=common.acting_user()))
+    common.remark(f"it is in no file but as a hash: keep it; in the store {place}")
+    return common.GOOD
 
 
 def list_tokens(arguments: argparse.Namespace) -> int:
@@ -71,21 +61,21 @@ def list_tokens(arguments: argparse.Namespace) -> int:
         bearers = store.bearers()
     for bearer in bearers:
         if arguments.json:
-            print_json(bearer._asdict())
+            common.print_json(bearer._asdict())
         else:
-            print_line(f"{bearer.name}  {bearer.role}  until {local_moment(bearer.until, zone)}  by {bearer.by}")
+            common.print_line(f"{bearer.name}  {bearer.role}  until {local_moment(bearer.until, zone)}  by {bearer.by}")
     if not bearers:
-        remark("there is no token")
-    return GOOD
+        common.remark("there is no token")
+    return common.GOOD
 
 
 def revoke_tokens(arguments: argparse.Namespace) -> int:
     """Make tokens worthless; unknown ones are reported, and the others follow."""
-    code = GOOD
+    code = common.GOOD
     with AdminStore(store_of(arguments, default_path), time.time) as store:
         for name in arguments.names:
             if store.revoke_bearer(name):
-                print_line(f"revoked {name}")
+                common.print_line(f"revoked {name}")
             else:
-                code = complain(f"{name!r}: there is no such token")
+                code = common.complain(f"{name!r}: there is no such token")
     return code

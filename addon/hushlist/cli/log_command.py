@@ -11,22 +11,8 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import partial
 
+from hushlist.cli import common
 from hushlist.cli.command_options import policy_of
-from hushlist.cli.common import (
-    GOOD,
-    Commands,
-    add_command,
-    add_group,
-    add_policy,
-    checked,
-    complain,
-    flush_output,
-    parse_number,
-    parse_place,
-    print_json,
-    print_line,
-    remark,
-)
 from hushlist.core.errors import printable
 from hushlist.core.lists.category_names import category_named
 from hushlist.core.match.rule import Action
@@ -35,18 +21,7 @@ from hushlist.core.system.files import state_folder
 from hushlist.core.url.hrn import Hrn, parse_hrn
 from hushlist.core.url.parts import as_typed
 from hushlist.core.url.request import canonical_host
-from hushlist.extensions.journal.log_database import (
-    COUNTED,
-    LogFilters,
-    LogPlace,
-    find_records,
-    follow,
-    has_log,
-    named,
-    newest_records,
-    shown_values,
-    top_values,
-)
+from hushlist.extensions.journal import log_database
 from hushlist.extensions.journal.log_identifiers import parse_reference, pseudonyms, read_key
 from hushlist.extensions.journal.log_record import LOST, LogFields, shown_record, time_text
 from hushlist.extensions.journal.request_counts import WOULD
@@ -67,15 +42,15 @@ _MOST_TRIED = 100_000
 _PAUSE = 0.5
 
 
-def add_to(commands: Commands) -> None:
+def add_to(commands: common.Commands) -> None:
     text = "show what was decided, count it, and look a reference number up, in the decision log"
-    log = add_group(commands, "log", text)
+    log = common.add_group(commands, "log", text)
     tail = _add(log, "tail", show_tail, "print the last decisions, the newest last")
     _add_number(tail, 10, "how many")
     tail.add_argument("-f", "--follow", action="store_true", help="go on with what is written from now on")
     _add_filters(tail)
     most = _add(log, "top", show_top, "count decisions, and print what they were most often about")
-    most.add_argument("--by", choices=COUNTED, default="list", help="what to count (default: %(default)s)")
+    most.add_argument("--by", choices=log_database.COUNTED, default="list", help="what to count (default: %(default)s)")
     _add_number(most, 10, "how many lines")
     _add_filters(most)
     show = _add(log, "show", show_reference, "print everything about the decision with a reference number")
@@ -91,27 +66,27 @@ def _category(text: str) -> Hrn:
     return parse_hrn(category_named(text))
 
 
-_Answer = Callable[[LogPlace, argparse.Namespace], int]
+_Answer = Callable[[log_database.LogPlace, argparse.Namespace], int]
 
 
-def _add(commands: Commands, name: str, answer: _Answer, text: str) -> argparse.ArgumentParser:
+def _add(commands: common.Commands, name: str, answer: _Answer, text: str) -> argparse.ArgumentParser:
     epilog = "Exit codes: 0 something was found; 1 nothing was; 2 wrong usage, or no log that can be read."
-    parser = add_command(commands, name, partial(_ask, answer), text, epilog)
+    parser = common.add_command(commands, name, partial(_ask, answer), text, epilog)
     parser.add_argument(
         "--folder",
-        type=parse_place,
+        type=common.parse_place,
         metavar="FOLDER",
         help="the folder of the log, or its database as postgresql://..., in place of the policy's (default: the "
         "user's folder for state)",
     )
-    add_policy(parser, "the proxies' policy: where it has the log, and its time zone (default: UTC)")
+    common.add_policy(parser, "the proxies' policy: where it has the log, and its time zone (default: UTC)")
     parser.add_argument("--json", action="store_true", help="print one JSON object a line; its times are in UTC")
     return parser
 
 
 def _add_number(parser: argparse.ArgumentParser, default: int, what: str) -> None:
     parser.add_argument(
-        "-n", "--number", type=parse_number, default=default, metavar="N", help=f"{what} (default: %(default)s)"
+        "-n", "--number", type=common.parse_number, default=default, metavar="N", help=f"{what} (default: %(default)s)"
     )
 
 
@@ -121,7 +96,7 @@ def _add_filters(parser: argparse.ArgumentParser) -> None:
     filters.add_argument("--client", metavar="ADDRESS", help="whose request it was; a pseudonym will do, too")
     filters.add_argument("--user", metavar="NAME", help="the same, by the name of the user")
     filters.add_argument(
-        "--category", type=checked(_category), metavar="NAME", help="of the rule, or a superordinate one"
+        "--category", type=common.checked(_category), metavar="NAME", help="of the rule, or a superordinate one"
     )
     filters.add_argument("--list", metavar="NAME", help="name or title of the list with the rule")
     filters.add_argument("--host", type=_host, metavar="HOST", help="what was asked for; hosts below it, too")
@@ -134,7 +109,7 @@ def _add_filters(parser: argparse.ArgumentParser) -> None:
 # -- arguments ---------------------------------------------------------------------------------------------------------
 
 
-@checked
+@common.checked
 def _reference(text: str) -> str:
     reference = parse_reference(text)
     if reference is None:
@@ -142,7 +117,7 @@ def _reference(text: str) -> str:
     return reference
 
 
-@checked
+@common.checked
 def _host(text: str) -> str:
     return canonical_host(as_typed(text)).decode("ascii")
 
@@ -173,10 +148,10 @@ def parse_past_moment(text: str, now: datetime) -> str:
         raise argparse.ArgumentTypeError(f"{text!r} is no time such as 2026-12-24T22:30, 2h or 3d") from error
 
 
-def _filters(arguments: argparse.Namespace) -> LogFilters:
+def _filters(arguments: argparse.Namespace) -> log_database.LogFilters:
     now = datetime.now(arguments.zone)
     since, until = (text and parse_past_moment(text, now) for text in (arguments.since, arguments.until))
-    return LogFilters(
+    return log_database.LogFilters(
         (arguments.action,) if arguments.action else (),
         _names("client", arguments.client and address_text(arguments.client)),
         _names("user", arguments.user),
@@ -209,79 +184,83 @@ def _ask(answer: _Answer, arguments: argparse.Namespace) -> int:
     arguments.zone = UTC if policy is None else policy.zone
     try:
         folder = arguments.folder or (policy and policy.of("log") and policy.of("log").place) or state_folder()
-        if has_log(folder):
-            arguments.privacy = privacy_of_store((policy and policy.of("store")) or default_path(), policy, remark)
+        if log_database.has_log(folder):
+            arguments.privacy = privacy_of_store(
+                (policy and policy.of("store")) or default_path(), policy, common.remark
+            )
             code = answer(folder, arguments)
             if code == _NOTHING:
-                remark(f"{folder}: {_NO_RECORD}")
+                common.remark(f"{folder}: {_NO_RECORD}")
             return code
-        return complain(f"{folder}: {_NO_LOG}")
+        return common.complain(f"{folder}: {_NO_LOG}")
     except (OSError, RuntimeError) as error:
-        return complain(error)
+        return common.complain(error)
 
 
-def show_tail(folder: LogPlace, arguments: argparse.Namespace) -> int:
+def show_tail(folder: log_database.LogPlace, arguments: argparse.Namespace) -> int:
     """Print the last decisions, and with ``--follow`` all new ones."""
     filters = _filters(arguments)
     if arguments.follow:
         _follow(folder, filters, arguments)
-        return GOOD
-    newest = newest_records(folder, filters, arguments.number)
+        return common.GOOD
+    newest = log_database.newest_records(folder, filters, arguments.number)
     _print_records(newest, arguments)
-    return GOOD if newest else _NOTHING
+    return common.GOOD if newest else _NOTHING
 
 
-def _follow(folder: LogPlace, filters: LogFilters, arguments: argparse.Namespace) -> None:
+def _follow(folder: log_database.LogPlace, filters: log_database.LogFilters, arguments: argparse.Namespace) -> None:
     """Print new decisions until the user stops it."""
     # Records that are written between the next two lines are found by both.
-    with suppress(KeyboardInterrupt), closing(follow(folder)) as follower:
+    with suppress(KeyboardInterrupt), closing(log_database.follow(folder)) as follower:
         next(follower)
-        newest = newest_records(folder, filters, arguments.number, only_lines=True)
+        newest = log_database.newest_records(folder, filters, arguments.number, only_lines=True)
         shown = {fields.get("reference") for fields in newest}
         _print_records(newest, arguments)
         for new in follower:
             wanted = [fields for fields, _ in filters.fitting(new) if fields.get("reference") not in shown]
             _print_records(wanted, arguments)
-            flush_output()
+            common.flush_output()
             time.sleep(_PAUSE)
 
 
-def show_top(folder: LogPlace, arguments: argparse.Namespace) -> int:
+def show_top(folder: log_database.LogPlace, arguments: argparse.Namespace) -> int:
     """Print the most frequent values, with counts."""
     filters = _filters(arguments)
-    counts = top_values(folder, arguments.by, filters, arguments.number)
-    counts = shown_values(counts, arguments.by, arguments.privacy)
+    counts = log_database.top_values(folder, arguments.by, filters, arguments.number)
+    counts = log_database.shown_values(counts, arguments.by, arguments.privacy)
     only_tried = replace(filters, actions=(WOULD,))
     tried = (
         {}
         if filters.actions or arguments.by == "action"
-        else dict(top_values(folder, arguments.by, only_tried, _MOST_TRIED))
+        else dict(log_database.top_values(folder, arguments.by, only_tried, _MOST_TRIED))
     )
-    tried = dict(shown_values(tried.items(), arguments.by, arguments.privacy))
+    tried = dict(log_database.shown_values(tried.items(), arguments.by, arguments.privacy))
     width = max((len(str(number)) for _, number in counts), default=0)
     for value, number in counts:
-        name, file = named(arguments.by, value)
+        name, file = log_database.named(arguments.by, value)
         if arguments.json:
             more: dict[str, str | int] = {"title": name} if file else {}
             more |= {"would_block": tried[value]} if value in tried else {}
-            print_json({arguments.by: file or name, **more, "count": number})
+            common.print_json({arguments.by: file or name, **more, "count": number})
         else:
             would = f"  (would block {tried[value]})" if value in tried else ""
-            print_line(f"{number:>{width}}  {name}{f' ({file})' if file else ''}{would}")
-    return GOOD if counts else _NOTHING
+            common.print_line(f"{number:>{width}}  {name}{f' ({file})' if file else ''}{would}")
+    return common.GOOD if counts else _NOTHING
 
 
-def show_reference(folder: LogPlace, arguments: argparse.Namespace) -> int:
+def show_reference(folder: log_database.LogPlace, arguments: argparse.Namespace) -> int:
     """Print everything about one decision."""
-    records = [shown_record(fields, arguments.privacy) for fields in find_records(folder, arguments.reference)]
+    records = [
+        shown_record(fields, arguments.privacy) for fields in log_database.find_records(folder, arguments.reference)
+    ]
     if arguments.json:
         _print_records(records, arguments)
     else:
         for fields in records:
             shown = fields if arguments.zone is UTC else {**fields, "time": _time_in(fields, arguments.zone)}
             for name, text in _described(shown):
-                print_line(f"{name:<12} {text}")
-    return GOOD if records else _NOTHING
+                common.print_line(f"{name:<12} {text}")
+    return common.GOOD if records else _NOTHING
 
 
 # -- for people --------------------------------------------------------------------------------------------------------
@@ -291,12 +270,12 @@ def _print_records(entries: Iterable[LogFields], arguments: argparse.Namespace) 
     records = [shown_record(fields, arguments.privacy) for fields in entries]
     if arguments.json:
         for fields in records:
-            print_json(fields)
+            common.print_json(fields)
         return
     rows = [_row(fields, arguments.zone) for fields in records]
     widths = [max(map(len, column)) for column in list(zip(*rows, strict=True))[:-1]]
     for row in rows:
-        print_line("  ".join([*(text.ljust(width) for text, width in zip(row, widths, strict=False)), row[-1]]))
+        common.print_line("  ".join([*(text.ljust(width) for text, width in zip(row, widths, strict=False)), row[-1]]))
 
 
 def _time_in(fields: LogFields, zone: tzinfo) -> str:

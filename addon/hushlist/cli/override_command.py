@@ -18,22 +18,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
+from hushlist.cli import common
 from hushlist.cli.command_options import add_store, parse_client, policy_of, store_of
-from hushlist.cli.common import (
-    GOOD,
-    Command,
-    Commands,
-    acting_user,
-    add_command,
-    add_group,
-    complain,
-    parse_number,
-    print_json,
-    print_line,
-    print_warnings,
-    remark,
-    without_end,
-)
 from hushlist.core.lists.patterns import canonical_target, why_whole
 from hushlist.core.match.overbroad import breadth_of_order
 from hushlist.core.policy.group_table import DeviceNames
@@ -102,14 +88,14 @@ def parse_sharer(text: str) -> str:
     return text if text.startswith("group:") and text != "group:" else parse_whom(text)
 
 
-def add_to(commands: Commands) -> None:
+def add_to(commands: common.Commands) -> None:
     text = "unblock something for a while: grants, single-use codes, passphrases, answers to who asks"
     about = (
         "Unblock something for a while. A grant unblocks a target at once; a code does so when somebody enters it on a "
         "block page. Where the policy lets people ask, 'requests' shows what they ask for. Proxies on this machine see "
         "a change within a second."
     )
-    override = add_group(commands, "override", text, about)
+    override = common.add_group(commands, "override", text, about)
     granted = _add(
         override,
         "grant",
@@ -169,7 +155,7 @@ def add_to(commands: Commands) -> None:
         override, "history", history, "show what was granted, refused, revoked and locked, the newest first"
     )
     happened.add_argument(
-        "--limit", type=parse_number, default=100, metavar="N", help="how many lines (default: %(default)s)"
+        "--limit", type=common.parse_number, default=100, metavar="N", help="how many lines (default: %(default)s)"
     )
     requests = _add(
         override, "requests", list_requests, "list what people ask for and wait to be answered, the newest first"
@@ -179,20 +165,24 @@ def add_to(commands: Commands) -> None:
         "--json", action="store_true", help="print one JSON object a line; times in seconds since 1970"
     )
     approved = _add(override, "approve", approve, "grant what somebody asks for; a page that waits for it opens itself")
-    approved.add_argument("id", type=parse_number, metavar="ID", help="the request's number, as 'requests' shows it")
+    approved.add_argument(
+        "id", type=common.parse_number, metavar="ID", help="the request's number, as 'requests' shows it"
+    )
     approved.add_argument(
         "--scope", choices=GRANT_SCOPES, default="host", help="what of it is unblocked (default: %(default)s)"
     )
     _add_for(approved, " (default: 1h)", default=_APPROVED)
     declined = _add(override, "decline", decline, "decline what somebody asks for")
-    declined.add_argument("id", type=parse_number, metavar="ID", help="the request's number, as 'requests' shows it")
+    declined.add_argument(
+        "id", type=common.parse_number, metavar="ID", help="the request's number, as 'requests' shows it"
+    )
     declined.add_argument("--reason", metavar="TEXT", help="a word for the person who asked, which the page shows")
     text = "read a passphrase, twice from a terminal or once from a pipe, and print what a policy keeps of it"
     _add(override, "passphrase", passphrase, text)
 
 
-def _add(commands: Commands, name: str, command: Command, text: str) -> argparse.ArgumentParser:
-    parser = add_command(commands, name, command, text)
+def _add(commands: common.Commands, name: str, command: common.Command, text: str) -> argparse.ArgumentParser:
+    parser = common.add_command(commands, name, command, text)
     if command is not passphrase:
         add_store(parser)
     return parser
@@ -247,23 +237,23 @@ def unblock(arguments: argparse.Namespace, *, by_code: bool) -> int:
         with Overrides(place, time.time) as overrides:
             if by_code or target is None:
                 valid_for = arguments.valid_for
-                made = overrides.make_code(scope, seconds, target, client, valid_for=valid_for, by=acting_user())
+                made = overrides.make_code(scope, seconds, target, client, valid_for=valid_for, by=common.acting_user())
             else:
-                grant = overrides.grant(scope, target, seconds, client=client, how=_HOW, by=acting_user())
+                grant = overrides.grant(scope, target, seconds, client=client, how=_HOW, by=common.acting_user())
                 made = _grant_line(grant, _shown(overrides, policy_of(arguments)))
     except ValueError as error:
-        return complain(error)
+        return common.complain(error)
     _warn_of(target and narrowness_of_grant(scope, target))
     _warn_of(target and why_whole(scope, arguments.target))
-    print_line(made)
+    common.print_line(made)
     say_where(place)
-    return GOOD
+    return common.GOOD
 
 
 def say_where(store: Path | PostgresAddress) -> None:
     """Name the store: it may be another one than that of a proxy."""
     more = "; --store names that of another user's proxy" if isinstance(store, Path) else ""
-    remark(f"in the store {store}{more}")
+    common.remark(f"in the store {store}{more}")
 
 
 def turn_off(make: Callable[..., Grant | AdminBlock], arguments: argparse.Namespace) -> int:
@@ -275,10 +265,10 @@ def turn_off(make: Callable[..., Grant | AdminBlock], arguments: argparse.Namesp
         arguments.seconds = (morning - now).total_seconds()
     place = store_of(arguments, default_path, may_be_new=True)
     with Overrides(place, time.time) as overrides:
-        made = make(overrides, EVERYTHING, "*", arguments.seconds, client=arguments.client, by=acting_user())
-        print_line(_grant_line(made, _shown(overrides, policy)))
+        made = make(overrides, EVERYTHING, "*", arguments.seconds, client=arguments.client, by=common.acting_user())
+        common.print_line(_grant_line(made, _shown(overrides, policy)))
     say_where(place)
-    return GOOD
+    return common.GOOD
 
 
 def extend(arguments: argparse.Namespace) -> int:
@@ -287,18 +277,18 @@ def extend(arguments: argparse.Namespace) -> int:
     try:
         category = canonical_target("category", arguments.category)
         with closing(UseMinutes(store, time.time)) as counted:
-            extension = counted.extend(category, minutes, client=arguments.client, by=acting_user())
+            extension = counted.extend(category, minutes, client=arguments.client, by=common.acting_user())
     except ValueError as error:
-        return complain(error)
+        return common.complain(error)
     policy = policy_of(arguments)
-    how = _Shown.by(policy, privacy_of_store(store, policy, remark))
-    print_line(f"{extension.minutes} more minutes of {extension.category}  for {how.client(extension.client)}")
+    how = _Shown.by(policy, privacy_of_store(store, policy, common.remark))
+    common.print_line(f"{extension.minutes} more minutes of {extension.category}  for {how.client(extension.client)}")
     say_where(store)
-    return GOOD
+    return common.GOOD
 
 
 def _warn_of(why: str | None) -> None:
-    print_warnings([why] if why else [])
+    common.print_warnings([why] if why else [])
 
 
 def list_grants(arguments: argparse.Namespace) -> int:
@@ -308,37 +298,37 @@ def list_grants(arguments: argparse.Namespace) -> int:
     every: list[Grant | AdminBlock] = [*grants, *blocks]
     for order in every:
         if arguments.json:
-            print_json(
+            common.print_json(
                 masked_item(asdict(order), how.privacy) | ({"kind": "block"} if isinstance(order, AdminBlock) else {})
             )
         else:
-            print_line(_grant_line(order, how))
+            common.print_line(_grant_line(order, how))
         if isinstance(order, AdminBlock) and (why := breadth_of_order(order.scope, order.target)):
             _warn_of(f"{_BLOCK}{order.id}: {why}")
     if not grants and not blocks:
-        remark("nothing is unblocked now; 'hushlist override history' shows what was")
-    return GOOD
+        common.remark("nothing is unblocked now; 'hushlist override history' shows what was")
+    return common.GOOD
 
 
 def revoke(arguments: argparse.Namespace) -> int:
     """End grants and codes; unknown ones are reported, and the others follow."""
-    code = GOOD
+    code = common.GOOD
     with _overrides(arguments) as overrides:
         for what in arguments.what:
             if _revoke(overrides, what):
-                print_line(f"revoked {what}")
+                common.print_line(f"revoked {what}")
             else:
-                code = complain(f"{what!r}: there is no such grant, and no such code that was not used")
+                code = common.complain(f"{what!r}: there is no such grant, and no such code that was not used")
     return code
 
 
 def _revoke(overrides: Overrides, what: str) -> bool:
     # A code may have only digits, but it has twelve, more than any grant's number.
     if tidied_code(what) is not None:
-        return overrides.withdraw_code(what, by=acting_user())
+        return overrides.withdraw_code(what, by=common.acting_user())
     if what.startswith(_BLOCK) and what[len(_BLOCK) :].isdecimal():
-        return overrides.end_block(int(what[len(_BLOCK) :][:18]), by=acting_user()) is not None
-    return what.isdecimal() and overrides.revoke(int(what[:18]), by=acting_user()) is not None
+        return overrides.end_block(int(what[len(_BLOCK) :][:18]), by=common.acting_user()) is not None
+    return what.isdecimal() and overrides.revoke(int(what[:18]), by=common.acting_user()) is not None
 
 
 def history(arguments: argparse.Namespace) -> int:
@@ -346,10 +336,10 @@ def history(arguments: argparse.Namespace) -> int:
         events = overrides.history(max(0, arguments.limit))
         how = _shown(overrides, policy_of(arguments))
     for event in events:
-        print_line(_event_line(event, how))
+        common.print_line(_event_line(event, how))
     if not events:
-        remark("nothing was unblocked so far")
-    return GOOD
+        common.remark("nothing was unblocked so far")
+    return common.GOOD
 
 
 def list_requests(arguments: argparse.Namespace) -> int:
@@ -359,29 +349,29 @@ def list_requests(arguments: argparse.Namespace) -> int:
     for request in requests:
         shown = asked_for(request, how.privacy)
         if arguments.json:
-            print_json({**asdict(shown), "decided": request.decided, "by": request.by, "word": request.word})
+            common.print_json({**asdict(shown), "decided": request.decided, "by": request.by, "word": request.word})
         else:
-            print_line(_request_line(request, shown, how))
+            common.print_line(_request_line(request, shown, how))
     if not requests:
-        remark("nobody waits for an answer; people can ask where the policy says 'unblock: {ask: on}'")
-    return GOOD
+        common.remark("nobody waits for an answer; people can ask where the policy says 'unblock: {ask: on}'")
+    return common.GOOD
 
 
 def approve(arguments: argparse.Namespace) -> int:
     """Grant a request, and print the grant."""
     with _overrides(arguments) as overrides:
-        grant = overrides.approve(arguments.id, arguments.scope, arguments.seconds, by=acting_user())
+        grant = overrides.approve(arguments.id, arguments.scope, arguments.seconds, by=common.acting_user())
         how = _shown(overrides, policy_of(arguments))
     _warn_of(narrowness_of_grant(grant.scope, grant.target))
-    print_line(_grant_line(grant, how))
-    return GOOD
+    common.print_line(_grant_line(grant, how))
+    return common.GOOD
 
 
 def decline(arguments: argparse.Namespace) -> int:
     with _overrides(arguments) as overrides:
-        overrides.decline(arguments.id, arguments.reason, by=acting_user())
-    print_line(f"declined {arguments.id}")
-    return GOOD
+        overrides.decline(arguments.id, arguments.reason, by=common.acting_user())
+    common.print_line(f"declined {arguments.id}")
+    return common.GOOD
 
 
 def passphrase(_: argparse.Namespace) -> int:
@@ -389,19 +379,19 @@ def passphrase(_: argparse.Namespace) -> int:
     if sys.stdin.isatty():
         text = getpass.getpass("Passphrase: ")
         if getpass.getpass("Once more: ") != text:
-            return complain("the two are not the same")
+            return common.complain("the two are not the same")
     else:
         try:
-            text = without_end(sys.stdin.buffer.readline()).decode("utf-8")
+            text = common.without_end(sys.stdin.buffer.readline()).decode("utf-8")
         except UnicodeDecodeError:
-            return complain("the passphrase is not in UTF-8")
+            return common.complain("the passphrase is not in UTF-8")
     if len(text) < _SHORTEST_PASSPHRASE:
-        return complain(f"a passphrase needs {_SHORTEST_PASSPHRASE} characters or more")
+        return common.complain(f"a passphrase needs {_SHORTEST_PASSPHRASE} characters or more")
     try:
-        print_line(hash_passphrase(text))
+        common.print_line(hash_passphrase(text))
     except ValueError as error:
-        return complain(error)
-    return GOOD
+        return common.complain(error)
+    return common.GOOD
 
 
 class _Shown(NamedTuple):

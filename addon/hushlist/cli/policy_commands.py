@@ -12,36 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hushlist.cli.command_options import (
-    add_context,
-    add_facts,
-    add_key_file,
-    add_popular,
-    add_who_and_when,
-    facts_of,
-    open_engine,
-    told_of,
-    who_and_when,
-)
-from hushlist.cli.common import (
-    FINDINGS,
-    GOOD,
-    Command,
-    Commands,
-    add_command,
-    add_policy,
-    add_urls_command,
-    complain,
-    each,
-    print_json,
-    print_line,
-    print_lines,
-    print_warnings,
-    readable,
-    remark,
-    shown_progress,
-    urls_of,
-)
+from hushlist.cli import command_options, common
 from hushlist.core.compile.compile_report import policy_warnings, unused_categories
 from hushlist.core.compile.stat_cache import asking_engine, compile_recorded
 from hushlist.core.decide.decision import STOPPING, Decision
@@ -66,15 +37,19 @@ if TYPE_CHECKING:
 _HTTPS = 443
 
 
-def add_to(commands: Commands) -> None:
+def add_to(commands: common.Commands) -> None:
     text = "decide by a policy: what is done, with which URL, by which rule"
     check = _add_deciding(commands, "check", run_check, text)
     check.add_argument("--json", action="store_true", help="print one JSON object a line")
-    add_key_file(_add_deciding(commands, "explain", run_explain, "show every step from a URL to its decision"))
+    command_options.add_key_file(
+        _add_deciding(commands, "explain", run_explain, "show every step from a URL to its decision")
+    )
     text = "compile the lists of a policy into the cache, where the proxy finds them, and report what became of them"
-    compiler = add_command(commands, "compile", run_compile, text)
-    add_policy(compiler)
-    add_popular(compiler, ": rules that cover one get a warning (the index is then another than the proxy's)")
+    compiler = common.add_command(commands, "compile", run_compile, text)
+    common.add_policy(compiler)
+    command_options.add_popular(
+        compiler, ": rules that cover one get a warning (the index is then another than the proxy's)"
+    )
     compiler.add_argument(
         "--problems",
         type=Path,
@@ -86,12 +61,12 @@ def add_to(commands: Commands) -> None:
     )
 
 
-def _add_deciding(commands: Commands, name: str, command: Command, text: str) -> argparse.ArgumentParser:
-    parser = add_urls_command(commands, name, command, text)
-    add_policy(parser)
-    add_who_and_when(parser)
-    add_context(parser)
-    add_facts(parser)
+def _add_deciding(commands: common.Commands, name: str, command: common.Command, text: str) -> argparse.ArgumentParser:
+    parser = common.add_urls_command(commands, name, command, text)
+    common.add_policy(parser)
+    command_options.add_who_and_when(parser)
+    command_options.add_context(parser)
+    command_options.add_facts(parser)
     return parser
 
 
@@ -99,10 +74,10 @@ def _by_facts(
     arguments: argparse.Namespace, engine: Engine, url: bytes, decision: Decision, moment: datetime, client: Client
 ) -> DecidedByFacts:
     """The decision after the facts in the arguments."""
-    facts = facts_of(arguments)
+    facts = command_options.facts_of(arguments)
     if not facts or decision.fault is not None:
         return DecidedByFacts(decision)
-    return decide_by_facts(engine, request_of(url, told_of(arguments)), decision, moment, client, facts)
+    return decide_by_facts(engine, request_of(url, command_options.told_of(arguments)), decision, moment, client, facts)
 
 
 # -- compile -----------------------------------------------------------------------------------------------------------
@@ -118,7 +93,7 @@ def run_compile(arguments: argparse.Namespace) -> int:
     from hushlist.core.compile.policy_compiler import compile_policy
 
     path, popular = arguments.policy or default_policy(), arguments.popular
-    with shown_progress() as progress:
+    with common.shown_progress() as progress:
         compile_lists = partial(compile_policy, path, popular=popular, progress=progress, may_do_without=False)
         compiled = compile_lists() if popular else compile_recorded(path, compile_lists)
         if arguments.problems is not None:
@@ -127,15 +102,15 @@ def run_compile(arguments: argparse.Namespace) -> int:
                 replace_file(arguments.problems, _problem_table(every_problem(files, None, progress)).encode())
     of_policy = (warn(compiled.policy, compiled.index) for warn in (unused_categories, policy_warnings))
     held = compiled.policy.held_back
-    print_warnings([*held, *chain.from_iterable(of_policy), *by_kind(compiled.report.warnings)])
+    common.print_warnings([*held, *chain.from_iterable(of_policy), *by_kind(compiled.report.warnings)])
     if arguments.json:
         index = compiled.index
         about = {"index": index.source, "octets": index.octets, "hot_octets": index.hot_octets, "rules": len(index)}
-        print_json({**about, "held_back": {file.source: file.why for file in held}, **asdict(compiled.report)})
+        common.print_json({**about, "held_back": {file.source: file.why for file in held}, **asdict(compiled.report)})
     else:
-        print_lines(table(compiled.report))
-        print_lines(decrypting(compiled.policy, compiled.report))
-    return FINDINGS if held else GOOD
+        common.print_lines(table(compiled.report))
+        common.print_lines(decrypting(compiled.policy, compiled.report))
+    return common.FINDINGS if held else common.GOOD
 
 
 def _problem_table(problems: Iterable[ListedProblem]) -> str:
@@ -150,31 +125,34 @@ def _problem_table(problems: Iterable[ListedProblem]) -> str:
 
 def run_check(arguments: argparse.Namespace) -> int:
     """Decide each URL; empty lines of standard input are skipped."""
-    engine = open_engine(arguments)
+    engine = command_options.open_engine(arguments)
     if arguments.policy is None:
-        remark(f"decided by {engine.policy.source}; --policy FILE names another policy")
-    moment, client = who_and_when(arguments, engine)
+        common.remark(f"decided by {engine.policy.source}; --policy FILE names another policy")
+    moment, client = command_options.who_and_when(arguments, engine)
     engine = _with_unblocks(engine, moment)
     settings = engine.group(client).settings
     mode = settings.mode
-    code = GOOD
-    for url in urls_of(arguments):
+    code = common.GOOD
+    for url in common.urls_of(arguments):
         if not url and "-" in arguments.urls:
             continue
-        decision, shown = engine.decide_url(url, moment, client, told_of(arguments)), without_userinfo(url)
+        decision, shown = (
+            engine.decide_url(url, moment, client, command_options.told_of(arguments)),
+            without_userinfo(url),
+        )
         if decision.fault is not None:
             decision = decision._replace(canonical=without_userinfo(decision.url))
         decision, _, more, _ = _by_facts(arguments, engine, url, decision, moment, client)
         if arguments.json:
-            print_json({"url": readable(shown), "mode": mode, **decision.as_dict()})
+            common.print_json({"url": common.readable(shown), "mode": mode, **decision.as_dict()})
         else:
             needs = _needs_inside(engine, decision, moment, client)
             doubts = [*engine.unconfirmed(decision), *more]
-            _print_text(readable(shown), decision, settings, needs, engine.policy.zone, doubts)
+            _print_text(common.readable(shown), decision, settings, needs, engine.policy.zone, doubts)
         if decision.fault is not None:
-            code = complain(UrlError(shown, decision.fault))
+            code = common.complain(UrlError(shown, decision.fault))
         elif decision.action in STOPPING and mode == "block":
-            code = max(code, FINDINGS)
+            code = max(code, common.FINDINGS)
     return code
 
 
@@ -187,7 +165,7 @@ def _with_unblocks(engine: Engine, moment: datetime) -> Engine:
 
         return asking_engine(engine.policy, engine.index, overrides=Overrides(path, time.time))
     except (HushlistError, OSError, RuntimeError) as error:
-        print_warnings([f"temporary unblocks are not looked at: {error}"])
+        common.print_warnings([f"temporary unblocks are not looked at: {error}"])
         return engine
 
 
@@ -204,7 +182,7 @@ def _print_text(
     more = "".join(
         f" ({note})" for note in (*doubts, *_undecrypted(decision, settings, needs), *_by_fragment(decision))
     )
-    print_line(
+    common.print_line(
         f"{decision.action.value:<5}  {url}  {(why + passes + more).strip()}".rstrip(), word=decision.action.value
     )
 
@@ -252,7 +230,7 @@ def _quotas(engine: Engine, decision: Decision, moment: datetime, client: Client
         if path.exists():
             minutes.exchange()
     except HushlistError as error:
-        print_warnings([f"what was used is not known: {error}"])
+        common.print_warnings([f"what was used is not known: {error}"])
     finally:
         minutes.close()
     counting = [quota for quota, _ in quotas_of(group.settings.of("quotas"), decision)]
@@ -269,45 +247,53 @@ def run_explain(arguments: argparse.Namespace) -> int:
     from hushlist.tools.publish.key_table import read_key_table, revealed
 
     table = read_key_table(arguments.key_file)
-    engine = open_engine(arguments)
-    moment, client = who_and_when(arguments, engine)
+    engine = command_options.open_engine(arguments)
+    moment, client = command_options.who_and_when(arguments, engine)
     engine = _with_unblocks(engine, moment)
     settings = engine.group(client).settings
 
     def show(url: bytes) -> None:
-        traced = trace(engine, url, moment, client, told_of(arguments))
-        print_lines(revealed(line, table) if line.startswith(_WRITTEN) else line for line in _explanation(traced))
+        traced = trace(engine, url, moment, client, command_options.told_of(arguments))
+        common.print_lines(
+            revealed(line, table) if line.startswith(_WRITTEN) else line for line in _explanation(traced)
+        )
         policy = f"{engine.policy.source}{'' if arguments.policy else ' (--policy names another)'}"
-        print_line(f"Policy       {policy}")
-        print_lines(_layers_asked(traced))
+        common.print_line(f"Policy       {policy}")
+        common.print_lines(_layers_asked(traced))
         decision, lines, *_ = _by_facts(arguments, engine, url, traced.decision, moment, client)
-        print_lines(lines)
+        common.print_lines(lines)
         needs = _needs_inside(engine, decision, moment, client)
-        print_lines(f"Leads to     {readable(lead)}" for lead in arguments.leads_to)
+        common.print_lines(f"Leads to     {common.readable(lead)}" for lead in arguments.leads_to)
         if engine.asks_leads and not arguments.leads_to:
-            print_line("Unresolved   where the name leads may decide, and is not looked up here: say it by --leads-to")
-        print_lines(f"Unconfirmed  {doubt}" for doubt in engine.unconfirmed(decision))
-        print_lines(f"Undecrypted  {why}" for why in _undecrypted(decision, settings, needs))
-        print_lines(f"Decrypted    {why}" for why in filter(None, [needs]))
-        print_lines(f"Fragment     {why}" for why in _by_fragment(decision))
-        print_lines(f"Quota        {use}" for use in _quotas(engine, decision, moment, client))
+            common.print_line(
+                "Unresolved   where the name leads may decide, and is not looked up here: say it by --leads-to"
+            )
+        common.print_lines(f"Unconfirmed  {doubt}" for doubt in engine.unconfirmed(decision))
+        common.print_lines(f"Undecrypted  {why}" for why in _undecrypted(decision, settings, needs))
+        common.print_lines(f"Decrypted    {why}" for why in filter(None, [needs]))
+        common.print_lines(f"Fragment     {why}" for why in _by_fragment(decision))
+        common.print_lines(f"Quota        {use}" for use in _quotas(engine, decision, moment, client))
         if decision.grant is not None:
-            print_line(f"Exception    {decision.grant.told_in(engine.policy.zone)}")
+            common.print_line(f"Exception    {decision.grant.told_in(engine.policy.zone)}")
         fault = f" ({decision.fault})" if decision.fault else ""
-        print_line(f"Decision     {decision.action.value}{fault}", word=decision.action.value)
+        common.print_line(f"Decision     {decision.action.value}{fault}", word=decision.action.value)
 
-    return each(urls_of(arguments), show)
+    return common.each(common.urls_of(arguments), show)
 
 
 def _explanation(traced: Trace) -> Iterator[str]:
     decision = traced.decision
-    yield f"URL          {readable(traced.url)}"
-    yield from (f"  {name:<22} {readable(after)}" for name, after in traced.steps)
+    yield f"URL          {common.readable(traced.url)}"
+    yield from (f"  {name:<22} {common.readable(after)}" for name, after in traced.steps)
     for form in traced.forms:
         yield ""
-        yield f"Also         {form.via}: {readable(form.url)}" if form.via else f"Canonical    {readable(form.url)}"
+        yield (
+            f"Also         {form.via}: {common.readable(form.url)}"
+            if form.via
+            else f"Canonical    {common.readable(form.url)}"
+        )
         yield "Expressions and their SHA-256, the most specific first"
-        yield from (f"  {digest.hex()}  {readable(expression)}" for expression, digest in form.expressions)
+        yield from (f"  {digest.hex()}  {common.readable(expression)}" for expression, digest in form.expressions)
     yield ""
     yield "Matches" if decision.matches else "Matches      none"
     for match in decision.matches:

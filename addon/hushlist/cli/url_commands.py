@@ -9,22 +9,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from hushlist.cli.common import (
-    BAD,
-    FINDINGS,
-    GOOD,
-    Commands,
-    add_command,
-    add_list,
-    add_urls_command,
-    checked,
-    complain,
-    each,
-    print_line,
-    print_lines,
-    readable,
-    urls_of,
-)
+from hushlist.cli import common
 from hushlist.core.errors import Problem, UrlError
 from hushlist.core.lists.patterns import parse_expression
 from hushlist.core.match.expressions import expressions, full_hash
@@ -45,26 +30,26 @@ from hushlist.tools.reference.uri_extraction import extract
 from hushlist.tools.reference.url_comparison import PROFILES, compare, redirected_profile
 
 
-def add_to(commands: Commands) -> None:
+def add_to(commands: common.Commands) -> None:
     _add_canonicalize(commands)
     text = "print the expressions, the most specific first, one a line"
-    add_urls_command(commands, "expressions", print_expressions, text)
+    common.add_urls_command(commands, "expressions", print_expressions, text)
     _add_hash(commands)
     _add_prefixes(commands)
     _add_compare(commands)
     _add_extract(commands)
 
 
-def _add_canonicalize(commands: Commands) -> None:
+def _add_canonicalize(commands: common.Commands) -> None:
     text = "print the canonical URL, one a line; an empty line where there is none"
-    parser = add_urls_command(commands, "canonicalize", print_canonical, text)
+    parser = common.add_urls_command(commands, "canonicalize", print_canonical, text)
     parser.add_argument(
         "--profile", choices=PROFILES, default="safebrowsing", help="how to canonicalize (default: %(default)s)"
     )
     _add_base(parser)
     _add_preparation(parser)
     profiles = (f"{name}: {', '.join(profile.step_names)}" for name, profile in PROFILES.items())
-    add_list(parser, "--list-profiles", profiles, "print each profile with its steps in order, and exit")
+    common.add_list(parser, "--list-profiles", profiles, "print each profile with its steps in order, and exit")
 
 
 def _add_preparation(parser: argparse.ArgumentParser) -> None:
@@ -104,9 +89,9 @@ def _resolved(url: bytes, base: str | None) -> bytes:
     return url if base is None else resolve(url, as_typed(base))
 
 
-def _add_compare(commands: Commands) -> None:
+def _add_compare(commands: common.Commands) -> None:
     text = "print the lowest rung on which two URLs are equivalent: simple, syntax, scheme, protocol, or different"
-    parser = add_command(commands, "compare", compare_urls, text)
+    parser = common.add_command(commands, "compare", compare_urls, text)
     parser.add_argument("a", metavar="A", help="a URL or IRI")
     parser.add_argument("b", metavar="B", help="a URL or IRI")
     _add_base(parser)
@@ -124,9 +109,9 @@ def _add_compare(commands: Commands) -> None:
     parser.add_argument("--explain", action="store_true", help="show what each step changed")
 
 
-def _add_extract(commands: Commands) -> None:
+def _add_extract(commands: common.Commands) -> None:
     text = "print the URIs that stand in text, one a line; the exit code is 1 where there are none"
-    parser = add_command(commands, "extract", extract_uris, text)
+    parser = common.add_command(commands, "extract", extract_uris, text)
     parser.add_argument(
         "files", nargs="*", metavar="FILE", default=["-"], help="text; '-', the default: standard input"
     )
@@ -139,9 +124,9 @@ def _add_extract(commands: Commands) -> None:
     _add_preparation(parser)
 
 
-def _add_hash(commands: Commands) -> None:
+def _add_hash(commands: common.Commands) -> None:
     text = "print each expression, a tab, and its SHA-256; or hashed URIs"
-    parser = add_urls_command(commands, "hash", print_hashes, text)
+    parser = common.add_urls_command(commands, "hash", print_hashes, text)
     uri = parser.add_argument_group("hashed URIs")
     _add_base(parser)
     uri.add_argument("--uri", action="store_true", help="print the hashed URI of each URL instead")
@@ -158,12 +143,12 @@ def _add_hash(commands: Commands) -> None:
     uri.add_argument("--keep-fragment", action="store_true", help="hash the fragment too, where there is one")
 
 
-def _add_prefixes(commands: Commands) -> None:
+def _add_prefixes(commands: common.Commands) -> None:
     text = "print each expression, a tab, and the beginning of its SHA-256, as Safe Browsing compares it"
-    parser = add_urls_command(commands, "prefixes", print_prefixes, text)
+    parser = common.add_urls_command(commands, "prefixes", print_prefixes, text)
     parser.add_argument(
         "--length",
-        type=checked(_length, "is no length from 4 to 32"),
+        type=common.checked(_length, "is no length from 4 to 32"),
         default=4,
         metavar="N",
         help="octets of a prefix, 4 to 32 (default: %(default)s)",
@@ -182,31 +167,33 @@ def _length(text: str) -> int:
 
 def print_canonical(arguments: argparse.Namespace) -> int:
     """Print one canonical URL a line, in order; an empty line if there is none."""
-    code = GOOD
-    for url in urls_of(arguments):
+    code = common.GOOD
+    for url in common.urls_of(arguments):
         try:
             prepared = _resolved(_prepared(url, arguments), arguments.base)
-            canonical = readable(PROFILES[arguments.profile].canonicalize(prepared))
+            canonical = common.readable(PROFILES[arguments.profile].canonicalize(prepared))
         except UrlError as error:
-            canonical, code = "", complain(error)
-        print_line(canonical)
+            canonical, code = "", common.complain(error)
+        common.print_line(canonical)
     return code
 
 
 def print_expressions(arguments: argparse.Namespace) -> int:
-    return each(urls_of(arguments), lambda url: print_lines(_expressions(url)))
+    return common.each(common.urls_of(arguments), lambda url: common.print_lines(_expressions(url)))
 
 
 def print_hashes(arguments: argparse.Namespace) -> int:
     """Print the expressions of each URL with their full hashes, or its hashed URI."""
     if arguments.uri:
         key = HashKey(arguments.algorithm, arguments.variant, arguments.keep_query, arguments.keep_fragment)
-        return each(urls_of(arguments), lambda url: print_line(hash_uri(_resolved(url, arguments.base), key)))
-    return each(urls_of(arguments), lambda url: _print_with_hashes(_resolved(url, arguments.base)))
+        return common.each(
+            common.urls_of(arguments), lambda url: common.print_line(hash_uri(_resolved(url, arguments.base), key))
+        )
+    return common.each(common.urls_of(arguments), lambda url: _print_with_hashes(_resolved(url, arguments.base)))
 
 
 def print_prefixes(arguments: argparse.Namespace) -> int:
-    return each(urls_of(arguments), partial(_print_with_hashes, length=arguments.length))
+    return common.each(common.urls_of(arguments), partial(_print_with_hashes, length=arguments.length))
 
 
 def _expressions(url: bytes) -> list[str]:
@@ -216,7 +203,7 @@ def _expressions(url: bytes) -> list[str]:
 
 def _print_with_hashes(url: bytes, length: int | None = None) -> None:
     for expression in _expressions(url):
-        print_line(expression, full_hash(expression.encode("ascii"))[:length].hex())
+        common.print_line(expression, full_hash(expression.encode("ascii"))[:length].hex())
 
 
 # -- compare -----------------------------------------------------------------------------------------------------------
@@ -229,12 +216,12 @@ def compare_urls(arguments: argparse.Namespace) -> int:
     base = None if arguments.base is None else as_typed(arguments.base)
     a, b = as_typed(arguments.a), as_typed(arguments.b)
     comparison = compare(a, b, base=base, network_action=arguments.network_action, ladder=ladder)
-    print_line(comparison.rung or "different")
+    common.print_line(comparison.rung or "different")
     if arguments.explain:
         for side in (comparison.a, comparison.b):
-            print_line(readable(side.original))
-            print_lines(f"  {change.step:<28} {readable(change.after)}" for change in side.changes)
-    return GOOD if comparison.rung else FINDINGS
+            common.print_line(common.readable(side.original))
+            common.print_lines(f"  {change.step:<28} {common.readable(change.after)}" for change in side.changes)
+    return common.GOOD if comparison.rung else common.FINDINGS
 
 
 # -- extract -----------------------------------------------------------------------------------------------------------
@@ -242,21 +229,21 @@ def compare_urls(arguments: argparse.Namespace) -> int:
 
 def extract_uris(arguments: argparse.Namespace) -> int:
     """Print the URIs in files, or a list of their expressions; the exit code is 1 if there are none."""
-    code, listed = FINDINGS, set[str]()
+    code, listed = common.FINDINGS, set[str]()
     for name in arguments.files:
         try:
             octets = _read(name)
             octets = _prepared(undo_chunked(octets) if arguments.chunked else octets, arguments)
         except UrlError as error:
-            code = complain(f"{name}: {error.reason}")
+            code = common.complain(f"{name}: {error.reason}")
             continue
         except (OSError, ValueError) as error:  # ValueError: the name is not valid for a file
-            code = complain(f"{name}: {reason_of(error)}")
+            code = common.complain(f"{name}: {reason_of(error)}")
             continue
         for uri in _extracted(name, octets, as_expressions=arguments.expressions):
-            code = BAD if code == BAD else GOOD
+            code = common.BAD if code == common.BAD else common.GOOD
             if uri not in listed:
-                print_line(uri)
+                common.print_line(uri)
             if arguments.expressions:
                 listed.add(uri)
     return code
@@ -272,6 +259,8 @@ def _extracted(name: str, octets: bytes, *, as_expressions: bool) -> Iterator[st
     for extracted in extract(octets.decode("utf-8", "surrogateescape")):
         for uri in extracted.candidates:
             try:
-                yield str(parse_expression(uri)) if as_expressions else readable(to_bytes(uri))
+                yield str(parse_expression(uri)) if as_expressions else common.readable(to_bytes(uri))
             except UrlError as error:  # no list can name a URI such as "mailto:", but the text is fine
-                complain(Problem(name, extracted.line, readable(to_bytes(uri)), f"left out: {error.reason}"))
+                common.complain(
+                    Problem(name, extracted.line, common.readable(to_bytes(uri)), f"left out: {error.reason}")
+                )

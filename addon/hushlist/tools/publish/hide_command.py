@@ -6,17 +6,7 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
-from hushlist.cli import common
-from hushlist.cli.command_options import (
-    add_list_options,
-    add_losses,
-    add_popular,
-    add_seal,
-    files_of,
-    popular_domains,
-    seal_key,
-    too_many_lost,
-)
+from hushlist.cli import command_options, common
 from hushlist.core.errors import Problem, SourceError, number_of
 from hushlist.core.lists.category_names import category_named
 from hushlist.core.lists.list_formats import list_format_of
@@ -60,7 +50,7 @@ def add_to(commands: common.Commands) -> None:
         "how long the prefixes are (default: as short as less than one false positive in a million requests allows), "
         "and the hashes of a list of the format safebrowsing-raw"
     )
-    add_list_options(parser, length)
+    command_options.add_list_options(parser, length)
     parser.add_argument("--title", metavar="TEXT", help="what people call the list")
     parser.add_argument(
         "--category",
@@ -68,7 +58,7 @@ def add_to(commands: common.Commands) -> None:
         metavar="NAME",
         help="what all rules are about, in place of what the lists say",
     )
-    add_popular(parser, ": rules that cover one are refused")
+    command_options.add_popular(parser, ": rules that cover one are refused")
     parser.add_argument(
         "--broad", action="store_true", help="hide rules for public suffixes and popular domains, too, with a warning"
     )
@@ -81,8 +71,10 @@ def add_to(commands: common.Commands) -> None:
     parser.add_argument(
         "--key-file", type=Path, metavar="FILE", help="write what each hash stands for into a file that is private"
     )
-    add_losses(parser)
-    add_seal(parser, "seal the hashes with this key, as 'hushlist sealkey' wrote it: nobody else can try names on them")
+    command_options.add_losses(parser)
+    command_options.add_seal(
+        parser, "seal the hashes with this key, as 'hushlist sealkey' wrote it: nobody else can try names on them"
+    )
 
 
 def hide_lists(arguments: argparse.Namespace) -> int:
@@ -93,9 +85,9 @@ def hide_lists(arguments: argparse.Namespace) -> int:
     if twice := _written_over(arguments):
         return common.complain(f"{twice} would be written over: give each file a name of its own")
     form = _format_of(output, arguments.kind)
-    files = files_of(arguments.lists, arguments)
-    popular = popular_domains(arguments.popular)
-    key, length = seal_key(arguments), arguments.prefix_length
+    files = command_options.files_of(arguments.lists, arguments)
+    popular = command_options.popular_domains(arguments.popular)
+    key, length = command_options.seal_key(arguments), arguments.prefix_length
     with common.shown_progress() as progress:
         hidden = hide(files, arguments.kind, key=key, prefix_length=length, popular=popular, progress=progress)
     common.print_warnings(hidden.warnings)
@@ -108,7 +100,7 @@ def hide_lists(arguments: argparse.Namespace) -> int:
     head = head._replace(title=arguments.title or head.title, category=arguments.category)
     text, problems = text_of(hidden, form, head)
     common.print_warnings(problems)
-    if why := too_many_lost(arguments, hidden.left_out, len(hidden.rules)):
+    if why := command_options.too_many_lost(arguments, hidden.left_out, len(hidden.rules)):
         common.complain(f"nothing is written: {why}")
         return common.FINDINGS
     if arguments.key_file is not None:
