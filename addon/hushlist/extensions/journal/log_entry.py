@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from hushlist.core.decide.decision import Decision, LogRecord
 from hushlist.core.errors import to_json
-from hushlist.core.match.rule import Action, Terms
+from hushlist.core.match.rule import Terms
 from hushlist.core.policy.group_table import DeviceNames
 from hushlist.core.policy.groups import UNNAMED, address_text
 from hushlist.extensions.journal.log_keys import LoggedClients
@@ -41,9 +41,9 @@ _OF_FIELDS = ("reference", "time", "client", "user", "action", "category", "list
 COLUMNS = (*_OF_FIELDS, "host", "file", "media_type", "file_name", "record")
 _ACTION = COLUMNS.index("action")
 _OF_RULE = _OF_FIELDS[_ACTION + 1 :]
-#: most octets of an expression with which the texts of a rule are kept
+#: most octets of an expression, or letters of a user and a method, with which texts are kept for later records
 _SHORT = 256
-#: what stands for NULL in the columns of an entry: for None, Python's sqlite3 takes ten times as long
+#: what stands for NULL in the columns of an entry: None takes the sqlite3 of Python 3.11 as long as a row of texts
 NULL = 0
 
 
@@ -59,8 +59,9 @@ class LogEntry(NamedTuple):
 def entry_of(record: LogRecord, privacy: Privacy, device_of: DeviceNames | None = None) -> LogEntry:
     """What is written of a decision."""
     reference, moment, decision, address, name, group, method, would_block, grant, duration, request = record
-    client, user = who("client", address and address_text(address), privacy), who("user", name, privacy)
     device = device_of(address, name) if device_of and address and privacy.clients is LoggedClients.KEEP else None
+    of_client = _of_client if len(f"{name}{method}") <= _SHORT else _of_client.__wrapped__
+    about, client, user = of_client(address, name, None if device == UNNAMED else device, group, method, privacy)
     time, (url, original) = time_text(moment), shown_urls(decision, request, privacy)
     action, winner = decision.action._value_, decision.winner  # without a call of Python
     said, of_rule = f'"action": "{action}"', _NO_RULE
@@ -78,13 +79,11 @@ def entry_of(record: LogRecord, privacy: Privacy, device_of: DeviceNames | None 
         said += f", {_members(more)}"
     if duration is not None:
         said += f', "duration": {duration}'
-    about = _about(client, user, None if device == UNNAMED else device, group, method)
     text = f'{{"reference": "{reference}", "time": "{time}", {about}"url": {to_json(url)}, {said}}}\n'
     if len(text) > MOST_SHOWN:  # else no text in it is longer
         return entry_of_fields(_shortened(json.loads(text)))
     columns = [
-        *(reference, time, NULL if client is None else client, NULL if user is None else user),
-        WOULD if would_block else action,
+        *(reference, time, client, user, WOULD if would_block else action),
         *of_rule.columns,
         host_of_url(url) or NULL,
         *_of_file(more, NULL),
@@ -105,11 +104,22 @@ def fields_of(record: LogRecord, privacy: Privacy, device_of: DeviceNames | None
     return fields
 
 
+class _ClientTexts(NamedTuple):
+    """What is written of who asked, and how: in a line, and in columns."""
+
+    members: str
+    client: str | int
+    user: str | int
+
+
 @lru_cache(1024)
-def _about(client: str | None, user: str | None, device: str | None, group: str | None, method: str | None) -> str:
-    """What a line says of who asked, and how."""
+def _of_client(
+    address: str | None, name: str | None, device: str | None, group: str | None, method: str | None, privacy: Privacy
+) -> _ClientTexts:
+    client, user = who("client", address and address_text(address), privacy), who("user", name, privacy)
     fields = {"client": client, "user": user, "device": device, "group": group, "method": method}
-    return "".join(f'"{name}": {to_json(value)}, ' for name, value in fields.items() if value is not None)
+    members = "".join(f'"{name}": {to_json(value)}, ' for name, value in fields.items() if value is not None)
+    return _ClientTexts(members, NULL if client is None else client, NULL if user is None else user)
 
 
 class _RuleTexts(NamedTuple):
@@ -143,9 +153,8 @@ def _more_of(decision: Decision, grant: str | None) -> LogFields:
     fields: LogFields = {}
     if decision.winner is not None and decision.winner.file is not None:
         fields["file"] = decision.winner.file.as_dict()
-    every = [match.rule.terms for match in decision.matches]
-    if tags := [{"list": terms.list, "category": terms.category} for terms in every if terms.action is Action.TAG]:
-        fields["tags"] = tags
+    if decision.matches and (tags := [match.rule.terms for match in decision.tags]):
+        fields["tags"] = [{"list": terms.list, "category": terms.category} for terms in tags]
     if decision.fault is not None:
         fields["fault"] = decision.fault
     if grant is not None:
