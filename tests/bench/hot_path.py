@@ -19,6 +19,7 @@ from data import ROOT, urls, urls_used
 from timing import seconds
 
 sys.path.insert(0, str(ROOT / "addon"))
+sys.path.insert(0, str(ROOT / "tests"))
 
 from hushlist.core.decide.engine import Engine
 from hushlist.core.errors import UrlError
