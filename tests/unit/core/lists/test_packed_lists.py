@@ -50,13 +50,13 @@ def compile_file(folder: Path, name: str, octets: bytes, more: str = "") -> tupl
 @pytest.mark.slow
 @each_row("ending", PACKINGS)
 def test_a_packed_list_is_read_as_what_is_in_it(tmp_path: Path, ending: str) -> None:
-    text = "".join(f"0.0.0.0 n{number}.example\n" for number in range(3000)) + "0.0.0.0\n"
+    text = "".join(f"0.0.0.0 n{number}.example\n" for number in range(300)) + "0.0.0.0\n"
     packed = PACKINGS[ending](text.encode())
     for name in (f"ads.hosts{ending}", f"ads{ending}", "ads.txt"):  # its name, or its content tells the format
         rules, warnings = compile_file(tmp_path, name, packed)
-        assert rules == 3000
+        assert rules == 300
         assert [own.partition(f"{name}:")[2] for own in warnings] == [
-            "3001: 0.0.0.0: left out: expected an address and a name"
+            "301: 0.0.0.0: left out: expected an address and a name"
         ]
 
 

@@ -125,22 +125,27 @@ def test_what_cannot_be_granted_is_refused_with_the_reason(
     assert why in plain["error"]
 
 
-@pytest.mark.parametrize(
-    ("client", "stopped"),
-    [
-        ("everybody", {"10.0.0.7", "10.0.1.7"}),
-        ("10.0.0.7", {"10.0.0.7"}),
-        ("group:kids", {"10.0.1.7"}),
-        ("user:jo", set()),
-    ],
+#: for whom something is blocked, and who of two is stopped then
+_STOPPED = {
+    "everybody": {"10.0.0.7", "10.0.1.7"},
+    "10.0.0.7": {"10.0.0.7"},
+    "group:kids": {"10.0.1.7"},
+    "user:jo": set(),
+}
+#: scope and target of a block, a URL that it covers, and its minutes
+_BLOCKED = (
+    ("host", "fine.example", "http://www.fine.example/", 5),
+    ("url", "https://fine.example/a?b", "http://fine.example/a?b&c", 5),
+    ("category", "hrn://c.example/ads", "http://tagged.example/", 5),
+    ("category", "hrn://c.example/ads", "http://tagged.example/", 0),
 )
+
+
 @pytest.mark.parametrize(
-    ("scope", "target", "url", "minutes"),
+    ("client", "stopped", "scope", "target", "url", "minutes"),
     [
-        ("host", "fine.example", "http://www.fine.example/", 5),
-        ("url", "https://fine.example/a?b", "http://fine.example/a?b&c", 5),
-        ("category", "hrn://c.example/ads", "http://tagged.example/", 5),
-        ("category", "hrn://c.example/ads", "http://tagged.example/", 0),
+        *((client, stopped, *_BLOCKED[0]) for client, stopped in _STOPPED.items()),
+        *(("everybody", _STOPPED["everybody"], *blocked) for blocked in _BLOCKED[1:]),
     ],
 )
 def test_something_is_blocked_for_a_while_or_for_good_and_that_is_undone_twice(

@@ -626,6 +626,7 @@ def test_a_code_for_a_category_does_not_help_where_there_is_none(overrides: Over
     assert overrides.redeem(code, PUPIL, WANTED)
 
 
+@IN_FILE  # what is asked is the same
 def test_no_text_is_a_code_by_accident(overrides: Overrides, clock: Clock) -> None:
     overrides.make_code("host", 60)
 
