@@ -79,7 +79,7 @@ def test_no_name_of_a_connection_hides_another_that_a_rule_needs(
     assert arrived.requests == []
 
 
-@pytest.mark.parametrize("how", ["where-needed", "never"])
+@pytest.mark.parametrize("how", ["where-needed", pytest.param("never", marks=pytest.mark.thorough)])
 def test_no_way_to_begin_tls_has_a_blocked_name_relayed(
     start: Callable[..., Proxy], origin: Origin, tmp_path: Path, how: str
 ) -> None:

@@ -207,7 +207,7 @@ class TestStop:
 
     @pytest.mark.parametrize(
         "signals",
-        [pytest.param(2 * [signal.SIGTERM], marks=pytest.mark.thorough), 4 * [signal.SIGTERM], [signal.SIGINT]],
+        [*(pytest.param(many * [signal.SIGTERM], marks=pytest.mark.thorough) for many in (2, 4)), [signal.SIGINT]],
         ids=len,
     )
     def test_whatever_is_open_it_ends_without_a_traceback(

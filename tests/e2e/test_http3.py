@@ -265,7 +265,7 @@ def _send_many_pieces(client: Client) -> None:
         sender._pending.subtract(place, place + 1)
 
 
-@pytest.mark.parametrize("send", [_send_without_end, _send_many_pieces])
+@pytest.mark.parametrize("send", [_send_without_end, pytest.param(_send_many_pieces, marks=pytest.mark.thorough)])
 def test_a_client_that_never_comes_to_an_end_is_ended(reverse: Proxy, send: Callable[[Client], None]) -> None:
     async def ended() -> bool:
         async with connected(reverse) as client:

@@ -125,7 +125,7 @@ def get(host: str, path: str) -> list[tuple[str, str]]:
     ("mode", "options", "kept"),
     [
         ("block", {}, [b"clear"]),
-        ("block", {"stream_large_bodies": "1"}, [b"clear"]),
+        pytest.param("block", {"stream_large_bodies": "1"}, [b"clear"], marks=pytest.mark.thorough),
         ("tag", {}, [b"clear"]),
         ("off", {}, [ALTERNATIVE, b"h2=other.test:443", b"clear"]),
     ],

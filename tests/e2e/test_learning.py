@@ -18,8 +18,7 @@ def policy(tmp_path: Path) -> Path:
     return simple_policy(tmp_path / "policy", "learn.test/folder/", "learn.test/moved/", reason="A folder")
 
 
-@pytest.mark.parametrize("http2", [False, True])
-@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize(("scheme", "http2"), [("http", False), ("https", True)])
 def test_a_rule_for_a_folder_fits_its_other_name_once_the_origin_has_redirected(
     start: Callable[..., Proxy], origin: Origin, policy: Path, scheme: str, http2: bool
 ) -> None:

@@ -666,8 +666,11 @@ def test_everything_is_done_without_a_mouse(browser: Chrome, family: Proxy) -> N
 @pytest.mark.parametrize(
     "screen",
     [
-        *("class/group%3AMia", "alerts"),
-        *(pytest.param(one, marks=pytest.mark.thorough) for one in ("people/group%3AMia", "lists", "settings/groups")),
+        "alerts",
+        *(
+            pytest.param(one, marks=pytest.mark.thorough)
+            for one in ("class/group%3AMia", "people/group%3AMia", "lists", "settings/groups")
+        ),
     ],
 )
 def test_the_tab_key_reaches_all_of_a_screen_in_its_order(browser: Chrome, family: Proxy, screen: str) -> None:

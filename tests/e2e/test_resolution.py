@@ -55,7 +55,7 @@ def proxy(tmp_path_factory: pytest.TempPathFactory, origin: Origin, resolver: Re
         yield running
 
 
-@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize("scheme", [pytest.param("http", marks=pytest.mark.thorough), "https"])
 @pytest.mark.parametrize(
     ("name", "why"),
     [

@@ -125,7 +125,10 @@ def test_a_site_that_is_not_there_is_said_in_the_reader_s_language(start: Callab
             assert told["reason"].startswith("The site cannot be reached: its server does not answer")
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(kind, marks=pytest.mark.thorough if kind.endswith(("TLS 1.2", "TLS 1.0")) else []) for kind in KINDS],
+)
 def test_the_page_and_the_log_say_why_and_what_to_write(
     start: Callable[..., Proxy], policy: Path, authority: Authority, kind: str
 ) -> None:

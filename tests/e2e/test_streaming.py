@@ -45,7 +45,15 @@ def read_head(connection: socket.socket) -> bytes:
     return received
 
 
-@pytest.mark.parametrize("kind", ["text/event-stream", "application/x-ndjson", "audio/mpeg", "text/plain"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "text/event-stream",
+        "text/plain",
+        pytest.param("application/x-ndjson", marks=pytest.mark.thorough),
+        pytest.param("audio/mpeg", marks=pytest.mark.thorough),
+    ],
+)
 def test_an_answer_without_an_end_arrives_as_it_is_sent(tmp_path: Path, policy: Path, kind: str) -> None:
     has_arrived = threading.Semaphore(0)
 

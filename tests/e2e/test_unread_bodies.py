@@ -69,7 +69,9 @@ def careless(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRe
         yield running
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["whole", "streamed"])
+@pytest.fixture(
+    scope="module", params=[False, pytest.param(True, marks=pytest.mark.thorough)], ids=["whole", "streamed"]
+)
 def is_streaming(request: pytest.FixtureRequest) -> bool:
     return bool(request.param)
 

@@ -102,7 +102,15 @@ def talk(proxy: Proxy, octets: bytes, said: bytes) -> None:
         assert received.startswith(b"HTTP/1.1 101 Switching Protocols\r\n")
 
 
-@pytest.mark.parametrize("protocol", ["tcp", "SPDY/3.1", "DERP", "tls"])
+@pytest.mark.parametrize(
+    "protocol",
+    [
+        "tcp",
+        pytest.param("SPDY/3.1", marks=pytest.mark.thorough),
+        pytest.param("DERP", marks=pytest.mark.thorough),
+        pytest.param("tls", marks=pytest.mark.thorough),
+    ],
+)
 def test_where_nobody_reads_the_host_any_protocol_is_passed_on(
     behind: Callable[..., Proxy], switching: SwitchingOrigin, protocol: str
 ) -> None:
@@ -124,7 +132,15 @@ def test_so_it_is_while_the_filter_is_off(behind: Callable[..., Proxy]) -> None:
     talk(behind("groups: [{name: own, clients: [127.0.0.1], mode: 'off'}]\n"), head_of("other.test"), b"ab")
 
 
-@pytest.mark.parametrize("protocol", ["tcp", "SPDY/3.1", "DERP", "tls", "websocket", "foo, WebSocket"])
+@pytest.mark.parametrize(
+    "protocol",
+    [
+        "tcp",
+        "websocket",
+        "foo, WebSocket",
+        *(pytest.param(one, marks=pytest.mark.thorough) for one in ("SPDY/3.1", "DERP", "tls")),
+    ],
+)
 def test_elsewhere_the_answer_says_why_not_and_nothing_more_goes_on(
     behind: Callable[..., Proxy], switching: SwitchingOrigin, protocol: str
 ) -> None:

@@ -79,7 +79,7 @@ def peak_of(proxy: Proxy) -> int:
     return int(re.search(r"VmHWM:\s+(\d+)", status)[1]) << 10  # type: ignore[index]
 
 
-@pytest.mark.parametrize(("limit", "passes"), [("16m", False), ("32m", True)])
+@pytest.mark.parametrize(("limit", "passes"), [("16m", False), pytest.param("32m", True, marks=pytest.mark.thorough)])
 def test_how_long_a_message_may_be_is_an_option(start: Callable[..., Proxy], limit: str, passes: bool) -> None:
     proxy, message = start(options={"hushlist_longest_message": limit}), bytes(20 << 20)
     if passes:
