@@ -14,7 +14,7 @@ https://adguard.com/kb/general/ad-filtering/create-own-filters/, Preprocessor di
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable
 
 from hushlist.core.lists.list_source import ProblemReport
 
@@ -35,8 +35,18 @@ _HOLDS = {
     ),
 }
 _DIRECTIVE = re.compile(rb"^(?:\xef\xbb\xbf)?[ \t]*+!#(if|else|endif)\b[ \t]*+([^\r\n]{0,1000})", re.MULTILINE)
-_WORD = re.compile(r"\s*+(?:(&&|\|\||[!()])|([A-Za-z_][A-Za-z0-9_]*+))")
-#: parentheses and negations within each other, and conditions
+_NAME, _CONDITION = (
+    re.compile(r"[A-Za-z_][A-Za-z0-9_]*+"),
+    re.compile(r"(?:\s|&&|\|\||[!()]|[A-Za-z_][A-Za-z0-9_]*+)++"),
+)
+#: what becomes of a part of a condition whose names are 1 and 0, as long as nothing that binds more is left around it
+_STEPS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
+    (re.compile("!([01])"), lambda part: "10"[int(part[1])]),
+    (re.compile("(?<!!)[01](?:&&[01])+"), lambda part: "10"["0" in part[0]]),
+    (re.compile(r"(?<![!&])[01](?:\|\|[01])+(?!&&)"), lambda part: "01"["1" in part[0]]),
+    (re.compile(r"\(([01])\)"), lambda part: part[1]),
+)
+#: parentheses and negations within each other, and conditions that are open
 _DEEPEST, _MOST_OPEN = 16, 64
 _NOT_FOR_IT = "a condition that does not hold here: the filters within it are not used"
 _UNREADABLE = "a condition that cannot be read: the filters within it are not used"
@@ -45,52 +55,14 @@ _TRUE, _FALSE = "true", "false"
 
 def holds(text: str) -> bool:
     """Whether a condition holds; ``ValueError`` if it cannot be read."""
-    words = [*_words(text)]
-    value, place = _either(words, 0, 0)
-    if place < len(words):
+    value = "" if _CONDITION.fullmatch(text) is None else _NAME.sub(lambda name: "01"[_HOLDS.get(name[0], False)], text)
+    value = "".join(value.split())
+    for _ in range(_DEEPEST):
+        for step, result in _STEPS:
+            value = step.sub(result, value)
+    if value not in ("0", "1"):
         raise ValueError(_UNREADABLE)
-    return value
-
-
-def _words(text: str) -> Iterator[str]:
-    place, text = 0, text.rstrip()
-    while place < len(text):
-        word = _WORD.match(text, place)
-        if word is None:
-            raise ValueError(_UNREADABLE)
-        yield word[1] or word[2]
-        place = word.end()
-
-
-def _either(words: list[str], place: int, deep: int) -> tuple[bool, int]:
-    value, place = _both(words, place, deep)
-    while words[place : place + 1] == ["||"]:
-        other, place = _both(words, place + 1, deep)
-        value = value or other
-    return value, place
-
-
-def _both(words: list[str], place: int, deep: int) -> tuple[bool, int]:
-    value, place = _operand(words, place, deep)
-    while words[place : place + 1] == ["&&"]:
-        other, place = _operand(words, place + 1, deep)
-        value = value and other
-    return value, place
-
-
-def _operand(words: list[str], place: int, deep: int) -> tuple[bool, int]:
-    word = words[place] if place < len(words) and deep < _DEEPEST else ""
-    if word == "!":
-        value, place = _operand(words, place + 1, deep + 1)
-        return not value, place
-    if word == "(":
-        value, place = _either(words, place + 1, deep + 1)
-        if words[place : place + 1] != [")"]:
-            raise ValueError(_UNREADABLE)
-        return value, place + 1
-    if not word or word in ("&&", "||", ")"):
-        raise ValueError(_UNREADABLE)
-    return _HOLDS.get(word, False), place + 1
+    return value == "1"
 
 
 class Conditions:
