@@ -166,9 +166,7 @@ class Automaton:
         return _EVERY - self._folded(octets) if is_negated else self._folded(octets)
 
     def _folded(self, octets: set[int]) -> frozenset[int]:
-        if not self._fold:
-            return frozenset(octets)
-        return frozenset(other for octet in octets for other in bytes((octet,)).lower() + bytes((octet,)).upper())
+        return folded(octets) if self._fold else frozenset(octets)
 
     # -- searching with it -----------------------------------------------------------------------------------------
 
@@ -271,3 +269,8 @@ def members_of(items: Any) -> tuple[bool, set[int]]:
         else:
             octets |= _CATEGORIES[value]
     return is_negated, octets
+
+
+def folded(octets: set[int]) -> frozenset[int]:
+    """The octets, in either case."""
+    return frozenset(other for octet in octets for other in bytes((octet,)).lower() + bytes((octet,)).upper())

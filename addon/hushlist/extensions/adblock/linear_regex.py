@@ -27,7 +27,7 @@ from re import _parser  # type: ignore[attr-defined]
 from typing import Any, Protocol
 from warnings import catch_warnings, simplefilter
 
-from hushlist.extensions.adblock.automaton import Automaton, members_of
+from hushlist.extensions.adblock.automaton import Automaton, folded, members_of
 
 #: ways in which all but the unbounded repeats can be read; characters of it
 MOST_WAYS = 1 << 8
@@ -141,11 +141,8 @@ def _octets(letter: str, *, match_case: bool) -> str:
     return "|".join("".join(f"%{octet:02X}" for octet in variant.encode()) for variant in letters)
 
 
-class _NotLinearError(ValueError):
+class _NotLinearError(Exception):
     """It is not known of an expression that Python's engine searches for it in linear time."""
-
-
-_REFUSED = "a regular expression that may take long"
 
 
 def _is_at(node: Sequence[Any], place: Any) -> bool:
@@ -192,21 +189,21 @@ def _repeat(least: int, most: int, body: Any, *, shape: _Shape, is_mandatory: bo
             shape.ways *= (most - least + 1) ** shape.factor
             shape.characters += shape.factor * (most - least)
         elif not is_mandatory or shape.factor > 1:
-            raise _NotLinearError(_REFUSED)
+            raise _NotLinearError
         elif not is_last:
             shape.steps.append((may_be, True))
         return
     if most is sre.MAXREPEAT:
-        raise _NotLinearError(_REFUSED)
+        raise _NotLinearError
     ways, factor = shape.ways, shape.factor
     if factor * most > MOST_CHARACTERS:  # or their number would be too long to compute
-        raise _NotLinearError(_REFUSED)
+        raise _NotLinearError
     shape.ways, shape.factor = 1, factor * max(most, 1)
     _read(nodes, shape, is_mandatory=False)
     ways_of_body = shape.ways
     shape.ways, shape.factor = ways, factor
     if ways_of_body > 1 and most > 1:
-        raise _NotLinearError(_REFUSED)
+        raise _NotLinearError
     shape.ways *= ways_of_body * (most - least + 1)
 
 
@@ -215,27 +212,23 @@ def _octets_of(code: Any, argument: Any) -> frozenset[int]:
     if code is sre.ANY:
         return _EVERY
     if code is sre.LITERAL:
-        return _folded({argument})
+        return folded({argument})
     if code is sre.NOT_LITERAL:
-        return _EVERY - _folded({argument}) if not chr(argument).isalpha() else _EVERY
+        return _EVERY - folded({argument}) if not chr(argument).isalpha() else _EVERY
     if code is not sre.IN:
-        raise _NotLinearError(_REFUSED)
+        raise _NotLinearError
     is_negated, octets = members_of(argument)
-    return _EVERY - octets if is_negated else _folded(octets)
-
-
-def _folded(octets: set[int]) -> frozenset[int]:
-    return frozenset(other for octet in octets for other in bytes((octet,)).lower() + bytes((octet,)).upper())
+    return _EVERY - octets if is_negated else folded(octets)
 
 
 def _check(shape: _Shape, *, is_anchored: bool) -> None:
     if shape.ways > MOST_WAYS or shape.characters > MOST_CHARACTERS:
-        raise _NotLinearError(_REFUSED)
+        raise _NotLinearError
     for before, may_be, between, is_first in _unbounded(shape.steps):
         if not is_first and not any(before.isdisjoint(octets) for octets in between):
-            raise _NotLinearError(_REFUSED)
+            raise _NotLinearError
         if not (is_first and is_anchored) and not any(may_be.isdisjoint(octets) for octets in between):
-            raise _NotLinearError(_REFUSED)
+            raise _NotLinearError
 
 
 def _unbounded(
