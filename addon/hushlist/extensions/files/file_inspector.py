@@ -54,7 +54,6 @@ from hushlist.proxy import flow_outcome, parts
 from hushlist.proxy.bounds.body_looks import look_at_answer
 from hushlist.proxy.flow_outcome import HIDDEN, is_open, refuse
 from hushlist.proxy.flow_request import SelfConnections, client_of_flow
-from hushlist.proxy.request_handler import stopped_response
 from hushlist.proxy.runtime import Runtime
 
 
@@ -208,8 +207,7 @@ class FileInspector(parts.Part):
                     self._checked.drop(token)
                     recorded = self._runtime.record(now, flow.request.method, is_live=flow.live)
                     flow_outcome.annotate(flow, recorded)
-                    offer = self._runtime.parts.offered(flow.request, recorded)
-                    response = stopped_response(self._runtime, flow.request, recorded, offer)
+                    response = self._outcome.respond(flow.request, recorded)
             refuse(flow, lambda request: response or self._checked.take(token, place, request))
         except Exception as error:
             self._runtime.failure_policy.act(flow, error, is_blocked=True)

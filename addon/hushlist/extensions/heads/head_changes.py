@@ -11,21 +11,20 @@ from weakref import WeakKeyDictionary
 
 from mitmproxy import connection, http
 
-from hushlist.core.decide.decision import Decision, Judgement
-from hushlist.core.match.rule import Action
+from hushlist.core.decide.decision import Judgement
 from hushlist.core.policy.part_needs import has_value
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.url.header_names import as_read
 from hushlist.extensions.files.file_names import name_of_target
+from hushlist.extensions.files.file_outcome import FileOutcome
 from hushlist.extensions.files.file_rules import FileFacts
 from hushlist.extensions.files.upload_look import media_types_of
 from hushlist.extensions.heads.cookies import changed_cookies
 from hushlist.extensions.heads.head_rules import HeadRule
 from hushlist.extensions.heads.listed_heads import listed_rules
-from hushlist.proxy import flow_outcome, parts
+from hushlist.proxy import parts
 from hushlist.proxy.bounds.body_looks import look_at_answer
 from hushlist.proxy.flow_request import SelfConnections
-from hushlist.proxy.request_handler import stopped_response
 from hushlist.proxy.runtime import Runtime
 
 #: key of a flow's metadata: what was changed, by which lines of the policy
@@ -37,7 +36,7 @@ class HeadChanges(parts.Part):
 
     def __init__(self, runtime: Runtime, loops: SelfConnections) -> None:
         super().__init__(runtime, loops)
-        self._runtime, self._has_rules = runtime, False
+        self._outcome, self._has_rules = FileOutcome(runtime), False
         #: the judgement of each request that was let through, and the rules that may be about its answer
         self._let_through: WeakKeyDictionary[http.HTTPFlow, tuple[Judgement, tuple[HeadRule, ...]]] = (
             WeakKeyDictionary()
@@ -91,16 +90,9 @@ class HeadChanges(parts.Part):
     ) -> http.Response | None:
         """The page in place of an answer, and the line in the log; ``None`` in a dry run."""
         assert flow.response is not None
-        before = judgement.decision
         seen = FileFacts(media_types=media_types, names=(name_of_target(flow.request.data.path),)).seen
         match = rule.match(f"{flow.response.status_code} {', '.join(media_types)}".strip())._replace(file=seen)
-        decision = Decision(Action.BLOCK, before.url, (match, *before.matches), match, group=before.group)
-        recorded = self._runtime.record(judgement._replace(decision=decision), flow.request.method, is_live=flow.live)
-        flow_outcome.annotate(flow, recorded)
-        if not recorded.stops:
-            return None
-        offer = self._runtime.parts.offered(flow.request, recorded)
-        return stopped_response(self._runtime, flow.request, recorded, offer)
+        return self._outcome.page(flow, judgement, match)
 
 
 def _fitting(judgement: Judgement, way: str) -> Iterable[HeadRule]:
