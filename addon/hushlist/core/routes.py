@@ -23,11 +23,11 @@ from http import HTTPStatus
 from types import NoneType
 from typing import Annotated, Any, ClassVar, Generic, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from hushlist.core.errors import HushlistError, UrlError
+from hushlist.core.errors import HushlistError
 from hushlist.core.policy.groups import Group, address_text
 from hushlist.core.policy.reach import Reach
 from hushlist.core.url.host import is_address
-from hushlist.core.url.request import canonical_host
+from hushlist.core.url.request import readable_host
 
 _T = TypeVar("_T")
 
@@ -222,11 +222,8 @@ def whom_of(client: str, groups: Iterable[Group]) -> str | None:
         return client
     if kind == "user" and name:
         return client
-    try:
-        if is_address(canonical_host(client.encode("utf-8", "replace"))):
-            return address_text(client)
-    except UrlError:
-        pass
+    if is_address(readable_host(client.encode("utf-8", "replace"))):
+        return address_text(client)
     raise ActionError(f"{client!r}: expected an address, user:NAME, group:NAME or {EVERYBODY}")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from functools import lru_cache, partial
@@ -16,7 +15,14 @@ from hushlist.core.url.header_names import AS_READ, believed_values
 from hushlist.core.url.host import DELIMITERS, LONGEST_NAME, idna_2003, is_address, parse_address
 from hushlist.core.url.normalization import unescape_once
 from hushlist.core.url.parts import rooted, split_web_authority, to_bytes
-from hushlist.core.url.request import LONGEST_TARGET, MOST_HOSTS, Request, canonical_host, request_as_written
+from hushlist.core.url.request import (
+    LONGEST_TARGET,
+    MOST_HOSTS,
+    Request,
+    canonical_host,
+    readable_host,
+    request_as_written,
+)
 from hushlist.core.url.request_bodies import LONGEST_WHOLE_BODY, may_be_request, values_of
 
 
@@ -79,7 +85,7 @@ def request_of_head(
     names = partial(_names_of, head, server_name, naming)
     hosts, destination, fault_of_hosts = names(listed := [value for _, header, value in telling if header == _HOST])
     authority, fault, others = head.authority, _fault(head, telling), list[bytes]()
-    if naming is Naming.ADMINISTRATOR or (keeps is not None and any(keeps(_canonical(host)) for host in hosts)):
+    if naming is Naming.ADMINISTRATOR or (keeps is not None and any(keeps(readable_host(host)) for host in hosts)):
         more, targets, prefixes, others = believed_values(fields)
         if more:
             hosts, destination, fault_of_hosts = names([*listed, *more])
@@ -209,21 +215,14 @@ def named(hosts: Iterable[bytes], naming: Naming) -> tuple[tuple[bytes, ...], by
     first, *names = unique
     if naming is Naming.ADMINISTRATOR:
         return unique, first
-    if is_address(_canonical(first)) and any(map(is_name, names)):
+    if is_address(readable_host(first)) and any(map(is_name, names)):
         return (*names, first), first
     return unique, None
 
 
-def _canonical(host: bytes) -> bytes:
-    """The canonical host; empty if it is not valid."""
-    with suppress(UrlError):
-        return canonical_host(host)
-    return b""
-
-
 def is_name(host: bytes) -> bool:
     """Whether a host is a name, not an address."""
-    canonical = _canonical(host)
+    canonical = readable_host(host)
     return bool(canonical) and not is_address(canonical)
 
 
@@ -300,7 +299,7 @@ def decides_believed(request: Request, naming: Naming, keeps: Keeps = None) -> b
     if naming is Naming.ADMINISTRATOR:
         return True
     hosts = (host for host in request.hosts if host != request.destination or len(request.hosts) == 1)
-    return keeps is not None and all(keeps(_canonical(host)) for host in hosts)
+    return keeps is not None and all(keeps(readable_host(host)) for host in hosts)
 
 
 _HOST = b"host"

@@ -187,6 +187,14 @@ def canonical_host(host: bytes) -> bytes:
     return parts.host or b""
 
 
+def readable_host(host: bytes) -> bytes:
+    """The canonical host; empty if it is not valid, which the engine decides."""
+    try:
+        return canonical_host(host)
+    except UrlError:
+        return b""
+
+
 # Nearly every target has only one interpretation. It has nothing that a browser removes or that servers read in
 # different ways: an escape in the path, a name that ends with a dot (as dot segments do), a doubled slash, a backslash,
 # a parameter, a session or a stream.

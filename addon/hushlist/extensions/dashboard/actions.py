@@ -39,7 +39,7 @@ from hushlist.core.routes import (
 from hushlist.core.system.files import LONGEST_DOCUMENT, read_regular
 from hushlist.core.url.host import is_address
 from hushlist.core.url.parts import as_typed
-from hushlist.core.url.request import canonical_host
+from hushlist.core.url.request import readable_host
 from hushlist.extensions.dashboard.admin_store import AdminStore, RecordedAction, Session
 from hushlist.extensions.dashboard.people import devices, home, people
 from hushlist.extensions.dashboard.rule_edits import (
@@ -224,7 +224,7 @@ def explain(
 ) -> Explained:
     """Each step from an address to its decision."""
     asker = Client(client.strip(), user.strip() or None)
-    if asker.address and not _is_address(asker.address):
+    if asker.address and not is_address(readable_host(asker.address.encode("utf-8", "replace"))):
         raise ActionError("a client is an address such as 192.168.1.7")
     try:
         moment = parse_moment(at) if at else datetime.now(UTC)
@@ -238,13 +238,6 @@ def explain(
     except UrlError as error:
         raise ActionError(f"it cannot be read: {error.reason}") from error
     return Explained(runtime.mode, [use.as_dict() for use in uses_in(runtime, asker)], steps.as_dict())
-
-
-def _is_address(text: str) -> bool:
-    try:
-        return is_address(canonical_host(text.encode("utf-8", "replace")))
-    except UrlError:
-        return False
 
 
 # -- sessions and the record -------------------------------------------------------------------------------------------

@@ -24,13 +24,13 @@ from weakref import WeakSet
 from markupsafe import escape
 from mitmproxy import ctx, http
 
-from hushlist.core.errors import UrlError, logger_of, number_of
+from hushlist.core.errors import logger_of, number_of
 from hushlist.core.policy.groups import Client, address_text
 from hushlist.core.policy.proxy_settings import LOOPBACK
 from hushlist.core.routes import WITH_BODY, Page, Role
 from hushlist.core.url.host import is_address
 from hushlist.core.url.http_head import tells_body
-from hushlist.core.url.request import canonical_host
+from hushlist.core.url.request import readable_host
 from hushlist.extensions.dashboard import admin_store
 from hushlist.extensions.dashboard.answers import answer, error, html, words
 from hushlist.extensions.dashboard.api_description import BASE
@@ -331,16 +331,9 @@ def _client(flow: http.HTTPFlow) -> Client:
 def is_exact(flow: http.HTTPFlow, host: str) -> bool:
     """Whether the request has a page's name and port, and no other name but addresses."""
     request = request_of_flow(flow)
-    names = [host for host in request.hosts if not _is_address(host)]
+    names = [host for host in request.hosts if not is_address(readable_host(host))]
     is_ours = bool(names) and all(name.lower() == host.encode() for name in names)
     return is_ours and request.port == _PORTS.get(request.scheme) and request.userinfo is None and request.fault is None
-
-
-def _is_address(host: bytes) -> bool:
-    try:
-        return is_address(canonical_host(host))
-    except UrlError:
-        return False
 
 
 def _is_long(request: http.Request) -> bool:

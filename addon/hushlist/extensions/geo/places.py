@@ -15,14 +15,13 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any
 
-from hushlist.core.errors import UrlError
 from hushlist.core.extension import load
 from hushlist.core.lists.yaml_nodes import MappingReader
 from hushlist.core.match.checks import CheckedRequest
 from hushlist.core.policy.key_types import TEXT, Reading, list_of, numbers
 from hushlist.core.policy.keys import Type
 from hushlist.core.url.host import is_address, tunnelled_ipv4
-from hushlist.core.url.request import canonical_host
+from hushlist.core.url.request import readable_host
 
 _COUNTRY = re.compile(r"[A-Za-z]{2}")
 _NUMBER = re.compile(r"(?:AS)?([0-9]{1,10})", re.IGNORECASE)
@@ -84,8 +83,8 @@ def _find(
 def _addresses(request: CheckedRequest) -> Iterator[str]:
     """The addresses of a request: its host, where its names lead, and what is inside these."""
     for name in (request.host, *request.leads):
-        with suppress(UrlError, ValueError):
-            host = canonical_host(name)
+        with suppress(ValueError):
+            host = readable_host(name)
             if is_address(host):
                 yield str(ip_address(host.strip(b"[]").decode()))
                 if (inner := tunnelled_ipv4(host)) is not None:

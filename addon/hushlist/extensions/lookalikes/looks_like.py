@@ -16,7 +16,7 @@ from itertools import islice
 from pathlib import Path
 from unicodedata import category, normalize
 
-from hushlist.core.errors import SourceError, UrlError
+from hushlist.core.errors import SourceError
 from hushlist.core.lists.list_source import read_seal_key
 from hushlist.core.lists.yaml_nodes import MappingReader
 from hushlist.core.match.checks import CheckedRequest, Hint
@@ -26,7 +26,7 @@ from hushlist.core.policy.keys import Type
 from hushlist.core.system.memory import BoundedCache
 from hushlist.core.url.host import is_address, is_plain_name, to_ascii
 from hushlist.core.url.parts import to_bytes
-from hushlist.core.url.request import canonical_host
+from hushlist.core.url.request import readable_host
 
 #: spellings of a label that are tried for what it shows, before any is changed by one letter
 MOST_SPELLINGS = 256
@@ -201,11 +201,8 @@ def find_look_alike(
     request: CheckedRequest, names: ProtectedNames | None = None, file: ProtectedNames | None = None
 ) -> bytes | None:
     """The registrable domain of a host as it is written and as people see it, and the protected one it looks like."""
-    try:
-        host = canonical_host(request.host)
-    except UrlError:
-        return None  # the engine decides a host that cannot be read
-    if is_address(host):
+    host = readable_host(request.host)
+    if not host or is_address(host):
         return None
     domain = public_suffixes().registrable_domain(host)
     for protected in filter(None, (names, file)):

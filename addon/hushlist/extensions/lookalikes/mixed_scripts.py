@@ -8,9 +8,8 @@ from __future__ import annotations
 from functools import lru_cache
 from unicodedata import category, name, normalize
 
-from hushlist.core.errors import UrlError
 from hushlist.core.match.checks import CheckedRequest
-from hushlist.core.url.request import canonical_host
+from hushlist.core.url.request import readable_host
 
 #: scripts that stand beside each other in one language, all but Latin
 _TOGETHER = (
@@ -24,10 +23,7 @@ _SAME = {"IDEOGRAPHIC": "CJK", "KANGXI": "CJK", "HALFWIDTH": "KATAKANA"}
 
 def find_mixed_scripts(request: CheckedRequest) -> bytes | None:
     """The first label of the host that mixes scripts, in both spellings, and which."""
-    try:
-        host = canonical_host(request.host)
-    except UrlError:
-        return None  # the engine decides a host that cannot be read
+    host = readable_host(request.host)
     if b"xn--" not in host:
         return None
     for label in host.split(b"."):

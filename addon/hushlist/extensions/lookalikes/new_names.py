@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
 
-from hushlist.core.errors import UrlError
 from hushlist.core.lists.yaml_nodes import MappingReader
 from hushlist.core.match.checks import CheckedRequest
 from hushlist.core.match.public_suffixes import public_suffixes
@@ -14,7 +13,7 @@ from hushlist.core.policy.key_types import TEXT, Reading, number
 from hushlist.core.policy.keys import Type
 from hushlist.core.url.host import is_plain_name, to_ascii
 from hushlist.core.url.parts import to_bytes
-from hushlist.core.url.request import canonical_host
+from hushlist.core.url.request import readable_host
 
 #: days for which a name is new, where nobody says so
 USUAL = 30
@@ -30,10 +29,7 @@ class DatedNames:
 
 def find_new_name(request: CheckedRequest, file: DatedNames, days: int = USUAL) -> bytes | None:
     """The registrable domain of a host, with its date, if it is new."""
-    try:
-        domain = public_suffixes().registrable_domain(canonical_host(request.host))
-    except UrlError:
-        return None  # the engine decides a host that cannot be read
+    domain = public_suffixes().registrable_domain(readable_host(request.host))
     day = file.days.get(domain)
     if day is None or datetime.now(UTC).toordinal() - day >= days:
         return None

@@ -12,12 +12,11 @@ from mitmproxy import connection, ctx
 from mitmproxy.proxy.mode_specs import ProxyMode, UpstreamMode
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 
-from hushlist.core.errors import UrlError
 from hushlist.core.policy.groups import Client
 from hushlist.core.url.host import is_address
 from hushlist.core.url.http_head import Naming
 from hushlist.core.url.parts import to_bytes
-from hushlist.core.url.request import MOST_HOSTS, Request, canonical_host
+from hushlist.core.url.request import MOST_HOSTS, Request, readable_host
 from hushlist.extensions.resolution.resolver import MOST_KNOWN, Resolution, Resolver
 from hushlist.proxy.connections.name_lookups import connect_only_to
 from hushlist.proxy.flow_request import client_of_connection, naming_of, port_of_mode
@@ -88,11 +87,8 @@ class Leads(Part):
 
     async def _connect(self, client: connection.Client, server: connection.Server, address: connection.Address) -> None:
         who = client_of_connection(client)
-        try:
-            name = canonical_host(to_bytes(address[0]))
-        except UrlError:
-            return  # nobody looks it up
-        if is_address(name) or self._runtime.settings(who).mode == "off":
+        name = readable_host(to_bytes(address[0]))
+        if not name or is_address(name) or self._runtime.settings(who).mode == "off":
             return
         resolution, moment = self._decided.get((who.address, name), (None, 0.0))
         now = monotonic()
@@ -134,11 +130,7 @@ def _is_unknown(mode: ProxyMode) -> bool:
 
 def _names_of(request: Request) -> Iterator[bytes]:
     """The names by which a request goes, without addresses; those that cannot be read are decided as such."""
-    for host in request.hosts[:MOST_HOSTS]:
-        try:
-            name = canonical_host(host)
-        except UrlError:
-            continue
+    for name in map(readable_host, request.hosts[:MOST_HOSTS]):
         if name and not is_address(name):
             yield name
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from ipaddress import IPv4Address, IPv6Address
 
-from hushlist.core.errors import UrlError
 from hushlist.core.lists.yaml_nodes import MappingReader
 from hushlist.core.match.checks import CheckedRequest
 from hushlist.core.policy.key_types import TEXT, choice, list_of
@@ -23,7 +22,7 @@ from hushlist.core.url.host import (
     tunnelled_ipv4,
 )
 from hushlist.core.url.parts import to_bytes
-from hushlist.core.url.request import canonical_host
+from hushlist.core.url.request import readable_host
 
 #: top-level names that are nobody's in public (RFC 6761, RFC 6762, RFC 8375, RFC 9476 and ICANN's ``internal``)
 _PRIVATE = frozenset((b"localhost", b"local", b"internal", b"alt", b"test", b"lan", b"home", b"corp", b"home.arpa"))
@@ -48,10 +47,7 @@ def find_private_answer(request: CheckedRequest, names: frozenset[bytes] = froze
     """The name and the address, where a public name leads to an address that is none in public."""
     if not request.leads:
         return None
-    try:
-        host = canonical_host(request.host)
-    except UrlError:
-        return None  # the engine decides a host that cannot be read
+    host = readable_host(request.host)
     if is_address(host) or b"." not in host or any(name in names or name in _PRIVATE for name in names_above(host, 32)):
         return None
     private = next(filter(is_special, request.leads), None)
@@ -65,10 +61,7 @@ def is_special(lead: bytes) -> bool:
     >>> [is_special(host) for host in hosts]
     [True, True, True, True, False, False]
     """
-    try:
-        lead = canonical_host(lead)
-    except UrlError:
-        return False  # the engine decides it
+    lead = readable_host(lead)
     address: IPv4Address | IPv6Address | None
     address = parse_ipv6(lead[1:-1]) if lead.startswith(b"[") else parse_ipv4(lead) if lead[-1:].isdigit() else None
     if (inner := tunnelled_ipv4(lead)) is not None:

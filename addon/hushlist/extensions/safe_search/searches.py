@@ -13,7 +13,7 @@ from hushlist.core.decide.decision import Judgement
 from hushlist.core.errors import UrlError
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.url.parts import to_bytes
-from hushlist.core.url.request import canonical_host
+from hushlist.core.url.request import canonical_host, readable_host
 from hushlist.extensions.safe_search.safe_search import rewrite_for_safe_search, safe_host, services, set_cookies
 from hushlist.proxy.connections.client_connections import end_server, servers_of
 from hushlist.proxy.flow_outcome import SAFE_SEARCH, set_header
@@ -77,10 +77,8 @@ class Searches(Part):
         settings = self._runtime.settings(client_of_connection(client))
         if not settings.of("safe-search") or settings.mode != "block":
             return None
-        with suppress(UrlError):
-            safe = safe_host(canonical_host(to_bytes(host)), settings.of("safe-search"))
-            return None if safe is None else safe.decode("ascii")
-        return None
+        safe = safe_host(readable_host(to_bytes(host)), settings.of("safe-search"))
+        return None if safe is None else safe.decode("ascii")
 
     def http_connect_upstream(self, flow: http.HTTPFlow) -> None:
         """Ask an upstream proxy for a tunnel to the host of safe search."""
