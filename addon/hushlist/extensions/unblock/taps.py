@@ -85,8 +85,7 @@ def make_taps(
     return tokens
 
 
-def tap_of(database: SqlConnection, token: str, kind: str, now: float) -> Tap:
-    """What a token of a kind does; ``TapError`` if it does nothing any more."""
+def _tap_of(database: SqlConnection, token: str, kind: str, now: float) -> Tap:
     hashed = _hash(token)
     query = "SELECT hash, subject, choice, recipient, until, used FROM taps WHERE hash = ?"
     row = database.execute(query, (hashed,)).fetchone()
@@ -100,20 +99,6 @@ def tap_of(database: SqlConnection, token: str, kind: str, now: float) -> Tap:
     return tap
 
 
-def use_tap(database: SqlConnection, token: str, kind: str, now: float) -> Tap:
-    """What a token does, which it does this once; ``TapError`` if it does nothing any more."""
-    tap = tap_of(database, token, kind, now)
-    database.execute("UPDATE taps SET used = ? WHERE hash = ?", (now, _hash(token)))
-    return tap
-
-
-def record_refusal(database: SqlConnection, fault: TapError, now: float) -> None:
-    """Record a tap that did nothing, unless nobody can say whose it was."""
-    if fault.tap is not None:
-        how = f"{fault.tap.subject.replace(':', ' ')}: {fault}"
-        record_event(database, GrantEvent(now, "refused", None, None, None, how, fault.tap.by))
-
-
 def follow_tap(
     transaction: AbstractContextManager[tuple[SqlConnection, float]],
     token: str,
@@ -124,19 +109,22 @@ def follow_tap(
 ) -> tuple[Tap, _Answer]:
     """What a token of a kind does, and what ``answer`` makes of it, by its subject's number and the present time.
 
-    With ``acts``, the token is used, and what it is refused for is recorded.
+    With ``acts``, the token is used, and what it is refused for is recorded, unless nobody can say whose it was.
 
     Raises:
         TapError: it does nothing any more, or ``answer`` found nothing to do (``MissingError``).
     """
     with transaction as (database, now):
         try:
-            tap = (use_tap if acts else tap_of)(database, token, kind, now)
+            tap = _tap_of(database, token, kind, now)
+            if acts:
+                database.execute("UPDATE taps SET used = ? WHERE hash = ?", (now, _hash(token)))
             return tap, answer(database, tap, int(tap.subject.partition(":")[2]), now)
         except MissingError:
             fault = TapError(TapFault.ANSWERED, tap)
         except TapError as error:
             fault = error
-        if acts:
-            record_refusal(database, fault, now)
+        if acts and fault.tap is not None:
+            how = f"{fault.tap.subject.replace(':', ' ')}: {fault}"
+            record_event(database, GrantEvent(now, "refused", None, None, None, how, fault.tap.by))
     raise fault
