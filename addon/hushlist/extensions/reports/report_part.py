@@ -20,7 +20,6 @@ from hushlist.core.policy.policy_file import ListFile, Policy
 from hushlist.core.system.files import Fingerprint, fingerprint, open_regular
 from hushlist.extensions.databases.sql import StoreError
 from hushlist.extensions.journal.journal import privacy_in
-from hushlist.extensions.journal.log_keys import LoggedClients
 from hushlist.extensions.journal.log_record import url_of
 from hushlist.extensions.journal.masked_clients import asker_name, clients_shown, device_names_shown
 from hushlist.extensions.reports.actions import status_of
@@ -28,7 +27,7 @@ from hushlist.extensions.reports.list_head import LONGEST_HEAD, ListHead, read_h
 from hushlist.extensions.reports.publisher_report import shape_for
 from hushlist.extensions.reports.report_book import Report, ReportBook
 from hushlist.extensions.unblock import default_path
-from hushlist.extensions.unblock.access_requests import LONGEST_REASON
+from hushlist.extensions.unblock.page_form import SEEN, words_form
 from hushlist.proxy.languages import DEFAULT_LANGUAGE, live_texts
 from hushlist.proxy.page.elements import element
 from hushlist.proxy.page.pages import PageForm
@@ -43,11 +42,6 @@ _DONE = "report_done"
 _LONGEST_TOLD = 300
 #: lists whose head and digest are known
 _MOST_KNOWN = 64
-_SEEN = {
-    LoggedClients.KEEP: "ask_seen",
-    LoggedClients.PSEUDONYM: "ask_seen_pseudonym",
-    LoggedClients.DROP: "ask_seen_nobody",
-}
 
 
 class ReportPart(Part):
@@ -80,7 +74,7 @@ class ReportPart(Part):
             or isinstance(winner.rule.pattern, TimeLimit | Ordered)
         ):
             return None
-        seen = _SEEN[clients_shown(self._runtime.engine)]
+        seen = SEEN[clients_shown(self._runtime.engine)]
         return PageForm(REPORT, partial(_section, seen), partial(self._take, judgement))
 
     def _take(self, stopped: Judgement, form: Mapping[str, list[str]]) -> str:
@@ -188,19 +182,6 @@ def _section(seen: str, action: str, hidden: Markup, message: str | None, texts:
     """The form, which a click opens; once it is taken, only that."""
     if message == _DONE:
         return element("section", element("p", texts[message], class_="word", role="status"), class_="ask")
-    words = element(
-        "input", type="text", id="words", name="words", dir="auto", maxlength=str(LONGEST_REASON), autocomplete="off"
-    )
-    form = element(
-        "form",
-        *([] if message is None else [element("p", texts[message], class_="alert", role="alert")]),
-        hidden,
-        element("div", element("label", texts["report_words"], for_="words"), words, class_="field"),
-        element("p", texts[seen], class_="note", id="report-seen"),
-        element("button", texts["report_send"], type="submit", aria_describedby="report-seen"),
-        method="post",
-        action=action,
-        autocomplete="off",
-    )
-    opened = message is not None
-    return element("section", element("details", element("summary", texts["report"]), form, open=opened))
+    alert = None if message is None else texts[message]
+    form = words_form(REPORT, "words", "report_send", seen, action, hidden, alert, texts)
+    return element("section", element("details", element("summary", texts["report"]), form, open=alert is not None))

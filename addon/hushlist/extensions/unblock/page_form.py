@@ -21,7 +21,7 @@ _SCRIPT = files(__package__).joinpath("waiting_page.js").read_text(encoding="utf
 
 
 #: what the page says of what those who answer see
-_SEEN = {
+SEEN = {
     LoggedClients.KEEP: "ask_seen",
     LoggedClients.PSEUDONYM: "ask_seen_pseudonym",
     LoggedClients.DROP: "ask_seen_nobody",
@@ -115,30 +115,41 @@ def access_section(offered: AccessOffer, action: str, texts: Mapping[str, str]) 
     if offered.state is RequestState.DECLINED:
         word = [] if offered.word is None else [element("p", offered.word, class_="word", dir="auto")]
         return element("section", element("p", texts["ask_declined"], class_="alert"), *word, class_="ask")
-    form = element(
+    hidden = hidden_fields(offered.token, "ask")
+    form = words_form("ask", "reason", "ask", SEEN[offered.seen], action, hidden, alert, texts)
+    return element("section", form, class_="ask")
+
+
+def words_form(
+    about: str,
+    name: str,
+    send: str,
+    seen: str,
+    action: str,
+    hidden: Markup,
+    alert: str | None,
+    texts: Mapping[str, str],
+) -> Markup:
+    """A form of a few words; ``send`` and ``seen`` are the keys of its texts."""
+    long = str(LONGEST_REASON)
+    words = element("input", type="text", id=name, name=name, dir="auto", maxlength=long, autocomplete="off")
+    return element(
         "form",
         *([] if alert is None else [element("p", alert, class_="alert", role="alert")]),
-        hidden_fields(offered.token, "ask"),
-        element("div", element("label", texts["ask_reason"], for_="reason"), _reason(), class_="field"),
-        element("p", texts[_SEEN[offered.seen]], class_="note", id="ask-seen"),
-        element("button", texts["ask"], type="submit", aria_describedby="ask-seen"),
+        hidden,
+        element("div", element("label", texts[f"{about}_{name}"], for_=name), words, class_="field"),
+        element("p", texts[seen], class_="note", id=f"{about}-seen"),
+        element("button", texts[send], type="submit", aria_describedby=f"{about}-seen"),
         method="post",
         action=action,
         autocomplete="off",
     )
-    return element("section", form, class_="ask")
 
 
 def hidden_fields(token: str, purpose: str) -> Markup:
     """What proves that a form is no forgery, and which one it is."""
     fields = (("token", token), (purpose, "on"))
     return Markup().join(element("input", type="hidden", name=name, value=value) for name, value in fields)
-
-
-def _reason() -> Markup:
-    return element(
-        "input", type="text", id="reason", name="reason", dir="auto", maxlength=str(LONGEST_REASON), autocomplete="off"
-    )
 
 
 def _waiting(offered: AccessOffer, texts: Mapping[str, str]) -> Markup:
