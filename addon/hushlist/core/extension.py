@@ -329,7 +329,7 @@ class Extension:
     pointers: str = ""
     #: a reference to a function from an index and its lists to warnings of these
     list_warnings: str = ""
-    #: a reference to a module with rows of the live page's interface, ``ACTIONS``, and with ``UNDOINGS``, the functions
+    #: a reference to a module with rows of the live page's interface, ``ACTIONS``, and perhaps ``UNDOINGS``, functions
     #: that undo them (``core/routes.py``)
     actions: str = ""
     #: a reference to a function from a policy to what tells the name of a client's device, by address and user

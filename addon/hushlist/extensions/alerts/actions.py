@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hushlist.core.routes import Account, Action, Done, Number, Role
@@ -52,4 +52,3 @@ ACTIONS = (
     Action("GET", "/alerts", Role.VIEW, alerts),
     Action("POST", "/alerts/{number}/seen", Role.APPROVE, seen, "saw an alert"),
 )
-UNDOINGS: Mapping[str, Callable[..., None]] = {}

@@ -444,7 +444,8 @@ def rows_of(names: tuple[str, ...]) -> Rows:
         Action("GET", "/live", Role.VIEW, AdminApi.live),
         *(action for rows in modules for action in rows.ACTIONS),
     )
-    return Rows(actions, Undoings({kind: does for rows in modules for kind, does in rows.UNDOINGS.items()}))
+    undoings = (getattr(rows, "UNDOINGS", {}) for rows in modules)
+    return Rows(actions, Undoings({kind: does for rows in undoings for kind, does in rows.items()}))
 
 
 def _within(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from hushlist.core.policy.groups import Client
@@ -90,7 +89,6 @@ def _group(runtime: Runtime, address: str) -> str | None:
     return None if runtime.engine is None else runtime.engine.group(Client(address)).name
 
 
-UNDOINGS: dict[str, Callable[..., None]] = {}
 ACTIONS = (
     Action("GET", "/network/devices", Role.VIEW, devices_on_network),
     Action("GET", "/network/names", Role.VIEW, names_of_devices, limit=Limit.NARROWED),

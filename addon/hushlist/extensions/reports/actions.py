@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated
 
@@ -95,4 +94,3 @@ ACTIONS = (
     Action("GET", "/reports/{number}/text", Role.VIEW, publisher_report),
     Action("POST", "/reports/{number}/settle", Role.APPROVE, settle_report, "settled a report"),
 )
-UNDOINGS: Mapping[str, Callable[..., None]] = {}

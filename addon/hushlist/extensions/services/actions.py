@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hushlist.core.routes import Action, Role
@@ -33,4 +33,3 @@ def services() -> list[ServiceStatus]:
 
 
 ACTIONS = (Action("GET", "/services", Role.VIEW, services),)
-UNDOINGS: Mapping[str, Callable[..., None]] = {}
