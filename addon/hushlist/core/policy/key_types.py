@@ -275,6 +275,18 @@ def list_of(item: Schema, **more: Any) -> Schema:
     return {"type": "array", **more, "items": item}
 
 
+def each_of(convert: Callable[[str], Any], expected: str, make: Callable[[Iterable[Any]], Any] = frozenset) -> Type:
+    """A list of text, each ``convert``ed; what that has no value for is an error of the policy."""
+
+    def read(fields: MappingReader, key: str, _: Reading) -> Any:
+        pairs = [(item, convert(str(item.value))) for item in fields.items(key)]
+        for item in (item for item, value in pairs if value is None):
+            fields.report.error(item.line, f"{key}: {item}", expected)
+        return make(value for _, value in pairs if value is not None)
+
+    return Type(read, list_of(TEXT))
+
+
 def some_of(item: Schema, **more: Any) -> Schema:
     """The schema of one of these, or of a list of them."""
     return {"anyOf": [item, list_of(item, **more)]}

@@ -18,7 +18,7 @@ from typing import Any
 from hushlist.core.extension import load
 from hushlist.core.lists.yaml_nodes import MappingReader
 from hushlist.core.match.checks import CheckedRequest
-from hushlist.core.policy.key_types import TEXT, Reading, list_of, numbers
+from hushlist.core.policy.key_types import TEXT, Reading, each_of, numbers
 from hushlist.core.policy.keys import Type
 from hushlist.core.url.host import is_address, tunnelled_ipv4
 from hushlist.core.url.request import readable_host
@@ -110,14 +110,8 @@ def _network(entry: dict[str, Any]) -> str:
 # -- keys --------------------------------------------------------------------------------------------------------------
 
 
-def _read_countries(fields: MappingReader, key: str, _: Reading) -> frozenset[str]:
-    codes = set[str]()
-    for item in fields.items(key):
-        if _COUNTRY.fullmatch(str(item.value)):
-            codes.add(str(item.value).upper())
-        else:
-            fields.report.error(item.line, f"{key}: {item}", "expected a code of two letters, as of ISO 3166-1")
-    return frozenset(codes)
+def _country_of(text: str) -> str | None:
+    return text.upper() if _COUNTRY.fullmatch(text) else None
 
 
 def _read_database(fields: MappingReader, key: str, reading: Reading) -> GeoDatabase | None:
@@ -131,5 +125,6 @@ def _read_database(fields: MappingReader, key: str, reading: Reading) -> GeoData
         return None
 
 
-COUNTRIES, DATABASE = Type(_read_countries, list_of(TEXT)), Type(_read_database, TEXT)
+COUNTRIES = each_of(_country_of, "expected a code of two letters, as of ISO 3166-1")
+DATABASE = Type(_read_database, TEXT)
 NETWORKS = numbers(1, (1 << 32) - 1, lambda every: frozenset(f"AS{number}" for number in every))

@@ -21,7 +21,7 @@ from hushlist.core.lists.list_source import read_seal_key
 from hushlist.core.lists.yaml_nodes import MappingReader
 from hushlist.core.match.checks import CheckedRequest, Hint
 from hushlist.core.match.public_suffixes import public_suffixes
-from hushlist.core.policy.key_types import TEXT, Reading, list_of
+from hushlist.core.policy.key_types import TEXT, Reading, each_of
 from hushlist.core.policy.keys import Type
 from hushlist.core.system.memory import BoundedCache
 from hushlist.core.url.host import is_address, is_plain_name, to_ascii
@@ -224,16 +224,6 @@ def _name_of(text: str) -> bytes | None:
     return name if is_plain_name(name) and b"." in name else None
 
 
-def _read_names(fields: MappingReader, key: str, _: Reading) -> ProtectedNames:
-    names = list[bytes]()
-    for item in fields.items(key):
-        if (name := _name_of(str(item.value))) is not None:
-            names.append(name)
-        else:
-            fields.report.error(item.line, f"{key}: {item}", "expected the name of a site, such as bank.example")
-    return ProtectedNames(names)
-
-
 def _read_file(fields: MappingReader, key: str, reading: Reading) -> ProtectedNames | None:
     """The names or hashes of a file, one a line; ``seal`` beside it names the key, if they are sealed."""
     written = fields.text(key)
@@ -257,6 +247,7 @@ def _read_file(fields: MappingReader, key: str, reading: Reading) -> ProtectedNa
         return None
 
 
-NAMES, FILE = Type(_read_names, list_of(TEXT)), Type(_read_file, TEXT)
+NAMES = each_of(_name_of, "expected the name of a site, such as bank.example", ProtectedNames)
+FILE = Type(_read_file, TEXT)
 #: it is read with the file
 SEAL = Type(lambda *_: None, TEXT)

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from ipaddress import IPv4Address, IPv6Address
 
-from hushlist.core.lists.yaml_nodes import MappingReader
 from hushlist.core.match.checks import CheckedRequest
-from hushlist.core.policy.key_types import TEXT, choice, list_of
-from hushlist.core.policy.keys import Type
+from hushlist.core.policy.key_types import choice, each_of
 from hushlist.core.url.host import (
     is_address,
     is_of_internet,
@@ -28,19 +26,12 @@ from hushlist.core.url.request import readable_host
 _PRIVATE = frozenset((b"localhost", b"local", b"internal", b"alt", b"test", b"lan", b"home", b"corp", b"home.arpa"))
 
 
-def read_names(fields: MappingReader, key: str, _: object = None) -> frozenset[bytes]:
-    """The names of a list, in ASCII; errors are in the report."""
-    names = set[bytes]()
-    for item in fields.items(key):
-        name = to_ascii(to_bytes(str(item.value).lower().strip(".")))
-        if is_plain_name(name):
-            names.add(name)
-        else:
-            fields.report.error(item.line, f"{key}: {item}", "expected the name of a host")
-    return frozenset(names)
+def _name_of(text: str) -> bytes | None:
+    name = to_ascii(to_bytes(text.lower().strip(".")))
+    return name if is_plain_name(name) else None
 
 
-NAMES, RESOLVE = Type(read_names, list_of(TEXT)), choice(("auto", "on", "off"))
+NAMES, RESOLVE = each_of(_name_of, "expected the name of a host"), choice(("auto", "on", "off"))
 
 
 def find_private_answer(request: CheckedRequest, names: frozenset[bytes] = frozenset()) -> bytes | None:
