@@ -94,23 +94,23 @@ def fetch(
     headers |= {} if message is None else {"Content-Type": "application/x-protobuf"}
     request = Request(url, message, headers)  # noqa: S310  the opener knows no other scheme
     proxies = {scheme: proxy for scheme, proxy in getproxies().items() if not _is_own(proxy, own_ports)}
+    proxy = proxies.get(urlsplit(url).scheme)
     with _Watched(deadline) as watched:
         opener = _opener(url, watched, proxies, is_redirected=is_redirected)
         try:
-            with _faults_told(proxies.get(urlsplit(url).scheme)), opener.open(request, timeout=SILENCE) as response:
+            with _faults_told(proxy):
+                response = opener.open(request, timeout=SILENCE)
+            with response:
                 if response.status == 304 and conditions:
                     return Fetched(is_same=True)
-                for octets in _body(response, longest, show):
-                    with _of_disk():
-                        file.write(octets)
+                for octets in _body(response, longest, show, proxy):
+                    file.write(octets)  # its faults are none of the connection
                 kept = (str(response.headers.get(name, "")) for name in ("ETag", "Last-Modified"))
                 return Fetched(False, *(text if _may_be_sent(text) else "" for text in kept))
         except FetchError as error:
             if watched.is_late:
                 raise FetchError(f"it was not done after {deadline:g} seconds") from error
             raise
-        except _DiskError as error:
-            raise error.fault from None
 
 
 def _may_be_sent(header: str) -> bool:
@@ -293,26 +293,27 @@ def _is_own(proxy: str, ports: Iterable[int]) -> bool:
 # -- what comes --------------------------------------------------------------------------------------------------------
 
 
-def _body(response: HTTPResponse, longest: int, show: Show) -> Iterator[bytes]:
+def _body(response: HTTPResponse, longest: int, show: Show, proxy: str | None) -> Iterator[bytes]:
     """The octets of a response, unpacked; ``FetchError`` unless they are whole."""
-    if response.status != 200:
-        why = f"the server says {response.status} {response.reason}".rstrip()
-        raise FetchError(why, _retry_after(response.headers), is_refusal=True)
-    total, done = response.length, 0
-    if total is None and not response.chunked:
-        raise FetchError("the server does not say where its answer ends, so that half of it would look like all")
-    packed = io.BufferedReader(cast(io.RawIOBase, response), _STEP)
-    stream = decompressed(packed)
-    while octets := stream.read(_STEP):
-        done += len(octets)
-        if done > longest:
-            raise FetchError(f"it is longer than {longest:,} octets, the most that are read")
-        show(done if total is None or stream is packed else min(total - (response.length or 0), total), total or 0)
-        yield octets
-    if response.length:
-        raise FetchError(f"it was cut off: {response.length:,} octets are missing")
-    if fault := fault_of(stream):
-        raise FetchError(fault)
+    with _faults_told(proxy):
+        if response.status != 200:
+            why = f"the server says {response.status} {response.reason}".rstrip()
+            raise FetchError(why, _retry_after(response.headers), is_refusal=True)
+        total, done = response.length, 0
+        if total is None and not response.chunked:
+            raise FetchError("the server does not say where its answer ends, so that half of it would look like all")
+        packed = io.BufferedReader(cast(io.RawIOBase, response), _STEP)
+        stream = decompressed(packed)
+        while octets := stream.read(_STEP):
+            done += len(octets)
+            if done > longest:
+                raise FetchError(f"it is longer than {longest:,} octets, the most that are read")
+            show(done if total is None or stream is packed else min(total - (response.length or 0), total), total or 0)
+            yield octets
+        if response.length:
+            raise FetchError(f"it was cut off: {response.length:,} octets are missing")
+        if fault := fault_of(stream):
+            raise FetchError(fault)
 
 
 def _retry_after(headers: Message) -> float:
@@ -324,22 +325,6 @@ def _retry_after(headers: Message) -> float:
         return min(max(parsedate_to_datetime(text).timestamp() - time.time(), 0.0), _MOST_PATIENCE)
     except (ValueError, OverflowError, TypeError):
         return 0.0
-
-
-class _DiskError(Exception):
-    """Our own file cannot be written, which is no fault of the connection."""
-
-    def __init__(self, fault: OSError) -> None:
-        super().__init__(str(fault))
-        self.fault = fault
-
-
-@contextmanager
-def _of_disk() -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise _DiskError(error) from error
 
 
 @contextmanager
