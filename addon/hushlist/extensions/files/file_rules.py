@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from math import inf
 from typing import ClassVar, NamedTuple
 
 from mitmproxy.utils.human import parse_size
@@ -342,10 +343,10 @@ def _kinds(fields: MappingReader, key: str, reading: Reading) -> frozenset[str]:
     return kinds & KINDS.keys()
 
 
-def read_size(text: str) -> int | None:
-    """The octets of a size such as ``100m``; ``None`` if it is none."""
+def read_size(text: str, most: float = inf) -> int | None:
+    """The octets of a size such as ``100m``; ``None`` if it is none, or a larger one."""
     octets = parse_size(text) if text[:1].isdigit() else None
-    return octets if octets is not None and octets >= 0 else None
+    return octets if octets is not None and 0 <= octets <= most else None
 
 
 _KINDS_SCHEMA: Schema = {"anyOf": [{"enum": [*KINDS]}, list_of({"enum": [*KINDS]}, minItems=1)]}

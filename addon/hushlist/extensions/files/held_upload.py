@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from mitmproxy import http
 
@@ -56,13 +57,8 @@ class UploadSettings:
         return self.unseen == "block"
 
 
-def _hold(text: str) -> int | None:
-    octets = read_size(text)
-    return octets if octets is not None and octets <= MOST_OF_CLIENT else None
-
-
 _KEYS = (
-    Key("hold", converted(_hold, "expected a size such as 8m, at most 64m")).says(
+    Key("hold", converted(partial(read_size, most=MOST_OF_CLIENT), "expected a size such as 8m, at most 64m")).says(
         "bytes of a form that wait until all of its parts are seen: `8m` if nothing is said"
     ),
     Key("unseen", choice(("block", "pass"))).says("""what becomes of a longer form, and of what the filter cannot read

@@ -13,6 +13,7 @@ import re
 from asyncio import StreamReader, StreamWriter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -77,16 +78,11 @@ def _address(fields: MappingReader, key: str, reading: Reading) -> str | None:
     return None
 
 
-def _largest(text: str) -> int | None:
-    octets = read_size(text)
-    return octets if octets is not None and octets <= _MOST_SCANNED else None
-
-
 _WHAT = ("block", "pass")
 _KEYS = (
     Key("address", Type(_address, any_text.schema), is_required=True).says("""where it is:
         `clamd://127.0.0.1:3310`, `clamd:///run/clamav/clamd.ctl` or `icap://127.0.0.1:1344/avscan`"""),
-    Key("largest", converted(_largest, "expected a size such as 32m, at most 256m")).says(
+    Key("largest", converted(partial(read_size, most=_MOST_SCANNED), "expected a size such as 32m, at most 256m")).says(
         "bytes of the largest file that is scanned: `32m` if nothing is said"
     ),
     Key("larger", choice(_WHAT)).says("what becomes of a larger one: `block` (the default) or `pass`"),
