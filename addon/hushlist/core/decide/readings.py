@@ -34,7 +34,7 @@ class Inner(NamedTuple):
 
 
 class HostReader(Protocol):
-    """Reads the requests to one host."""
+    """Reads the requests to one host; one that is made of it has nothing inside, no form, and counts every name."""
 
     #: why a TLS connection to the host has to be decrypted, in words that go before the host; empty: it need not
     why_decrypt: str
@@ -54,6 +54,7 @@ class HostReader(Protocol):
 
         It raises nothing, and takes time linear in the target and the forms.
         """
+        return ()
 
     #: how a match by such a name says so, for people
     via: str
@@ -63,12 +64,15 @@ class HostReader(Protocol):
 
     def counted(self, matches: Sequence[Match]) -> Sequence[Match]:
         """Those of the matches by these names that count."""
+        return matches
 
     def form_keys(self, path: bytes) -> frozenset[bytes]:
         """The fields of a form that is sent to a canonical path, in lower case, which are read as those of a query."""
+        return frozenset()
 
     def spares(self, terms: Terms) -> bool:
         """Whether a rule with these terms that allows the request means what is inside it as well."""
+        return False
 
 
 class Readings(Protocol):

@@ -17,7 +17,6 @@ from hushlist.core.errors import UrlError
 from hushlist.core.lists.list_source import ProblemReport
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
 from hushlist.core.match.rule import Terms
-from hushlist.core.match.rule_match import Match
 from hushlist.core.policy.key_types import TEXT, any_text, choice, list_of, names_of, of_node, schema_of_rows
 from hushlist.core.policy.keys import Key
 from hushlist.core.policy.policy_file import Policy
@@ -167,7 +166,7 @@ class InnerAddresses:
         return _Reader(host, rows, self._counts, self._modes, has_any=self._has_any)
 
 
-class _Reader:
+class _Reader(HostReader):
     """Reads the requests to one host."""
 
     via = "another name of it"
@@ -250,14 +249,6 @@ class _Reader:
                     path, mark, query = rest.partition(b"?")
                     if host and host != b".":
                         yield form._replace(host=host, path=b"/" + path, query=query if mark else None)
-
-    def counted(self, matches: Sequence[Match]) -> Sequence[Match]:
-        """All of them."""
-        return matches
-
-    def form_keys(self, path: bytes) -> frozenset[bytes]:
-        """None."""
-        return frozenset()
 
     def spares(self, terms: Terms) -> bool:
         """Whether a rule with these terms allows what is inside as well."""

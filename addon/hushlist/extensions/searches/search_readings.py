@@ -6,13 +6,12 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from urllib.parse import unquote_to_bytes
 
-from hushlist.core.decide.readings import HostReader, Inner
-from hushlist.core.match.rule import Action, Terms
+from hushlist.core.decide.readings import HostReader
+from hushlist.core.match.rule import Action
 from hushlist.core.match.rule_match import Match
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.url.normalization import parameter_name, percent_decode_repeatedly, unescape_percent_u
 from hushlist.core.url.parts import Parts
-from hushlist.core.url.request import Request
 from hushlist.extensions.searches.engines import Engine, Engines
 from hushlist.extensions.searches.word_lists import SEARCH_HOST, WORD_HOST, read_words
 from hushlist.extensions.searches.words import combinations_of, words_of
@@ -39,7 +38,7 @@ class SearchReadings:
         return WordReader(engines, has_words=self._has_words) if engines or self._has_words else None
 
 
-class WordReader:
+class WordReader(HostReader):
     """Reads the requests to one host: those that search, and where words count, all."""
 
     has_inner = False
@@ -56,10 +55,6 @@ class WordReader:
     def concerns(self, path: bytes, query: bytes | None) -> bool:
         """Whether people search at a path, or every word counts."""
         return self._has_words or any(engine.has_place(path) for engine in self._engines)
-
-    def inner(self, request: Request, forms: Sequence[Parts]) -> Iterator[Inner]:
-        """None."""
-        yield from ()
 
     def names(self, form: Parts, target: bytes) -> Iterator[Parts]:
         """A name for each combination of the words that were typed, and of those of the address."""
@@ -86,10 +81,6 @@ class WordReader:
     def form_keys(self, path: bytes) -> frozenset[bytes]:
         """Those with what is typed there."""
         return frozenset(key for engine in self._engines for key in engine.form_keys(path))
-
-    def spares(self, terms: Terms) -> bool:
-        """Nothing is inside."""
-        return False
 
 
 def _words(match: Match) -> set[bytes]:
