@@ -1,17 +1,7 @@
 """The Safe Browsing protocols, v4 and v5: messages, Rice coding, and lists of hash prefixes with their updates.
 
-In: the octets of a request or an answer. Out: messages, and the list that an update makes. It does no input or output.
-Open first: ``prefix_list``, then ``list_updates``.
-
-What the client and the server of the protocols use:
-
-- ``prefix_list``: ``PrefixList(prefixes, state, checksum)`` and its ``updated(PrefixUpdate)``; ``difference``
-- ``list_updates``: ``update_of_v4``, ``update_of_v5`` and, for a server, ``update_to_v4``, ``update_to_v5``
-- ``v4_messages``, ``v5_messages``: the messages as frozen dataclasses
-- ``wire_format``: ``encode_message``, ``decode_message``, ``message_to_json``, ``message_of_json``, ``decode_json``
-- ``rice_coding``: ``rice_encode``, ``rice_decode``
-
-All that cannot be used is an ``errors.MessageError``.
+In: the octets of a request or an answer. Out: messages, and the list that an update makes. All that cannot be used is
+an ``errors.MessageError``. Open first: ``prefix_list``, then ``list_updates``; ``prefix_service`` asks a server.
 """
 
 from hushlist.core.extension import Extension
