@@ -52,15 +52,15 @@ def read_defaults(fields: MappingReader) -> ListDefaults:
 
 def read_groups(fields: MappingReader, key: str, allowed: Collection[str] | None) -> tuple[str, ...]:
     """The groups that a key names, one or a list; ``allowed``: those that there are, ``None``: any."""
-    node, groups = fields.node(key), list[str]()
-    for item in () if node is None else node.items:
+    groups = list[str]()
+    for item in fields.some(key):
         if not isinstance(item.value, str) or not item.value.strip():
             fields.report.error(item.line, key, f"expected the name of a group, not {item.kind}")
         elif allowed is not None and item.value not in allowed:
             fields.report.error(item.line, item.value, f"there is no such group (known: {', '.join(allowed)})")
         else:
             groups.append(item.value)
-    if node is not None and node.value == []:
+    if key in fields and not fields.some(key):
         fields.error(key, "expected some groups")  # otherwise it would be for everybody
     return tuple(groups)
 

@@ -227,6 +227,10 @@ class MappingReader:
         """A value of any type, or ``None``."""
         return self._values.get(key)
 
+    def some(self, key: str) -> list[YamlNode]:
+        """The items of a list, or the one value that stands alone; none if it is absent."""
+        return self._values[key].items if key in self._values else []
+
     def entries(self, key: str) -> Iterator[tuple[str, YamlNode]]:
         """The keys and values of a mapping; none if it is absent."""
         node = self._values.get(key)

@@ -93,8 +93,8 @@ def _some(parse: Callable[[str, MappingReader, Reading], Any], item: Schema | Ca
 
     def read(fields: MappingReader, key: str, reading: Reading) -> tuple[Any, ...] | None:
         fields.refuse_empty(key, "expected at least one")
-        parsed, listing = [], fields.node(key)
-        for node in [] if listing is None else listing.items:
+        parsed = []
+        for node in fields.some(key):
             if not isinstance(node.value, str) or not node.value:
                 reading.report.error(node.line, key, f"expected text, not {node.kind}")
                 continue
@@ -189,8 +189,7 @@ def _escalation(fields: MappingReader, reading: Reading) -> Escalation | None:
 
 def _named(fields: MappingReader, key: str) -> list[str]:
     """The names in the list of another key of the policy, right or wrong."""
-    node = fields.node(key)
-    items = [] if node is None else [item.value for item in node.items]
+    items = [item.value for item in fields.some(key)]
     names = [item["name"].value for item in items if isinstance(item, dict) and "name" in item]
     return [name for name in names if isinstance(name, str)]
 

@@ -326,8 +326,7 @@ def judge_file(rules: Iterable[FileRule], facts: FileFacts, now: datetime) -> Fi
 
 def _texts(what: str) -> Type:
     def read(fields: MappingReader, key: str, _: Reading) -> frozenset[str] | None:
-        node = fields.node(key)
-        items = [] if node is None else [item.value for item in node.items]
+        items = [item.value for item in fields.some(key)]
         texts = [text.strip().casefold() for text in items if isinstance(text, str) and text.strip()]
         if not texts or len(texts) < len(items):
             fields.error(key, f"expected {what}, or a list of them")

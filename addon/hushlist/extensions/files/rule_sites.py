@@ -82,10 +82,7 @@ def _covers(site: bytes, target: bytes) -> bool:
 
 
 def _read(fields: MappingReader, key: str, reading: Reading) -> tuple[bytes, ...]:
-    node = fields.node(key)
-    read = (
-        read_expression(str(item.value), item.line, reading.report) for item in ([] if node is None else node.items)
-    )
+    read = (read_expression(str(item.value), item.line, reading.report) for item in fields.some(key))
     sites = tuple(expression.value for expression in read if expression is not None)
     if not sites:
         fields.error(key, "expected expressions, such as video.example or video.example/live")

@@ -128,8 +128,7 @@ def needs_decrypted(settings: GroupSettings) -> Iterator[DecryptedNeed]:
 
 
 def _texts(fields: MappingReader, key: str, form: re.Pattern[str], what: str) -> frozenset[str]:
-    node = fields.node(key)
-    texts = [] if node is None else [str(item.value).strip() for item in node.items]
+    texts = [str(item.value).strip() for item in fields.some(key)]
     for text in texts:
         if not form.fullmatch(text.lower()):
             fields.error(key, f"expected {what}", f"{key}: {text}")
@@ -151,8 +150,7 @@ def _free(fields: MappingReader, key: str, name: str) -> bytes:
 
 
 def _names(fields: MappingReader, key: str, _: Reading) -> frozenset[bytes]:
-    node = fields.node(key)
-    return frozenset(_free(fields, key, str(item.value)) for item in ([] if node is None else node.items))
+    return frozenset(_free(fields, key, str(item.value)) for item in fields.some(key))
 
 
 def _pairs(fields: MappingReader, key: str, _: Reading) -> tuple[tuple[str, str], ...]:

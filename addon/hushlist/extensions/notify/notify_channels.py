@@ -163,8 +163,7 @@ def _topic(text: str) -> str:
 
 
 def _mails(fields: MappingReader, key: str, _: Reading) -> tuple[str, ...]:
-    node = fields.node(key)
-    items = [] if node is None else node.items
+    items = fields.some(key)
     to = tuple(item.value for item in items if isinstance(item.value, str) and _ADDRESS.fullmatch(item.value))
     if len(to) < max(1, len(items)):
         fields.error(key, "expected an address such as jo@example.org, or a list of them")
