@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import TypeAlias
 
 from hushlist.core.extension import ListFormat
@@ -30,22 +29,6 @@ _DEEPEST = 64
 _PLACEHOLDER = YamlNode(0, None)
 
 
-@dataclass(slots=True)
-class _Open:
-    """A list or an object that is not closed."""
-
-    is_object: bool
-    #: what it becomes, if it or something around it is asked for
-    node: YamlNode | None
-    #: the path that it stands at, if it is asked for itself
-    path: str
-    #: of the value that is read
-    key: str = ""
-    has_key: bool = False
-    #: whether a value stands in front, so that only a comma or the end may follow
-    is_behind: bool = False
-
-
 class _BrokenError(ValueError):
     pass
 
@@ -57,13 +40,8 @@ def values_at(text: str, report: ProblemReport, *paths: str) -> Iterator[tuple[s
     """
     document = _Document(text, [(path, path.split("/")) for path in paths])
     try:
-        while token := _TOKEN.match(text, document.place):
-            document.take(token)
-            yield from document.ended
-            document.ended.clear()
-            if token[4] is not None:
-                return
-        raise _BrokenError("what stands there is no JSON")  # noqa: TRY301
+        while (token := document.token())[4] is None:
+            yield from document.values(token, (), is_kept=False)
     except _BrokenError as error:
         near = text[max(0, document.place - 20) : document.place + 20].strip()
         report.error(document.line, near, f"JSON: {error}")
@@ -77,75 +55,75 @@ class _Document:
         self.place, self.line = 0, 1
         self._is_one_line = "\n" not in text.strip()
         self._depths = {len(parts) for _, parts in wanted}
-        self._open: list[_Open] = []
-        #: values that have ended
-        self.ended: list[tuple[str, YamlNode]] = []
 
-    def take(self, token: re.Match[str]) -> None:
-        """Take the next token; ``_BrokenError`` if it may not stand there."""
+    def token(self) -> re.Match[str]:
+        """The next token: a sign, a text, a number or word, or the end."""
+        token = _TOKEN.match(self._text, self.place)
+        if token is None:
+            raise _BrokenError("what stands there is no JSON")
         self._go_to(token.end())
-        inner = self._open[-1] if self._open else None
-        sign, quoted, word, is_end = token.groups()
-        if inner is None:
-            if sign in (",", ":", "}", "]"):
-                raise _BrokenError("expected a value")
-        elif is_end is not None:
-            raise _BrokenError("it ends too early")
-        elif inner.is_behind and sign == ",":
-            inner.is_behind = False
-            return
-        elif sign in ("}", "]") and inner.is_object is (sign == "}") and not inner.has_key:
-            self._open.pop()
-            self._end(inner.node or _PLACEHOLDER, inner.path)
-            return
-        elif inner.is_behind or sign in (",", ":", "}", "]"):
-            raise _BrokenError("expected ',' or the end" if inner.is_behind else "expected a value")
-        elif inner.is_object and not inner.has_key:
-            colon = _TOKEN.match(self._text, self.place) if quoted else None
-            if colon is None or colon[1] != ":":
-                raise _BrokenError("expected a key and ':'")
-            inner.key, inner.has_key = _string(quoted or ""), True
-            self._go_to(colon.end())
-            return
-        if is_end is None:
-            self._begin(sign, quoted, word)
+        return token
 
     def _go_to(self, place: int) -> None:
         if not self._is_one_line:
             self.line += self._text.count("\n", self.place, place)
         self.place = place
 
-    def _begin(self, sign: str | None, quoted: str | None, word: str) -> None:
-        """Begin a value: a text, a number, a word, or what has others in it."""
-        path = self._path() if len(self._open) in self._depths else ""
-        is_asked = bool(path) or (self._open != [] and self._open[-1].node is not None)
+    def values(
+        self, token: re.Match[str], keys: tuple[str, ...], *, is_kept: bool
+    ) -> Generator[tuple[str, YamlNode], None, YamlNode]:
+        """What is asked for in a value that begins with a token, below some keys; and the value, if it is kept."""
+        _check_begins(token)
+        sign, quoted, word, _ = token.groups()
+        path = self._path(keys) if len(keys) in self._depths else ""
+        is_kept, node = is_kept or bool(path), _PLACEHOLDER
         if sign is None:
             value = _string(quoted) if quoted else None if word == "null" else word
-            self._end(YamlNode(self.line, value) if is_asked else _PLACEHOLDER, path)
-        elif len(self._open) == _DEEPEST:
+            node = YamlNode(self.line, value) if is_kept else _PLACEHOLDER
+        elif len(keys) == _DEEPEST:
             raise _BrokenError(f"nested deeper than {_DEEPEST} levels")
         else:
-            node = YamlNode(self.line, {} if sign == "{" else []) if is_asked else None
-            self._open.append(_Open(sign == "{", node, path))
+            node, close, key = YamlNode(self.line, {} if sign == "{" else []), "}" if sign == "{" else "]", ""
+            while (token := self.token())[1] != close:
+                if sign == "{":
+                    key, token = self._key(token), self.token()
+                item = yield from self.values(token, (*keys, key), is_kept=is_kept)
+                if is_kept and isinstance(node.value, dict):
+                    node.value[key] = item
+                elif is_kept and isinstance(node.value, list):
+                    node.value.append(item)
+                token = self.token()
+                if token[1] == close:
+                    break
+                if token[1] != ",":
+                    raise _BrokenError("expected ',' or the end" if token[4] is None else "it ends too early")
+        if path:
+            self.line += self._is_one_line
+            yield path, node
+        return node
 
-    def _path(self) -> str:
-        keys = [level.key for level in self._open]
+    def _key(self, token: re.Match[str]) -> str:
+        _check_begins(token)
+        colon = _TOKEN.match(self._text, self.place) if token[2] else None
+        if colon is None or colon[1] != ":":
+            raise _BrokenError("expected a key and ':'")
+        key = _string(token[2])
+        self._go_to(colon.end())
+        return key
+
+    def _path(self, keys: tuple[str, ...]) -> str:
         return next((path for path, parts in self._wanted if _fits(parts, keys)), "")
 
-    def _end(self, value: YamlNode, path: str) -> None:
-        if self._open:
-            inner = self._open[-1]
-            inner.is_behind, inner.has_key = True, False
-            if inner.node is not None and isinstance(inner.node.value, dict):
-                inner.node.value[inner.key] = value
-            elif inner.node is not None and isinstance(inner.node.value, list):
-                inner.node.value.append(value)
-        if path:
-            self.ended.append((path, value))
-            self.line += self._is_one_line
+
+def _check_begins(token: re.Match[str]) -> None:
+    """Whether a key or a value can begin with a token."""
+    if token[4] is not None:
+        raise _BrokenError("it ends too early")
+    if token[1] in (",", ":", "}", "]"):
+        raise _BrokenError("expected a value")
 
 
-def _fits(parts: list[str], keys: list[str]) -> bool:
+def _fits(parts: list[str], keys: tuple[str, ...]) -> bool:
     return len(parts) == len(keys) and all(part in ("*", key) for part, key in zip(parts, keys, strict=True))
 
 
