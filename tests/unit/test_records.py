@@ -57,6 +57,7 @@ MODULES = """
     hushlist.tools.publish.list_server
     hushlist.tools.publish.list_writer hushlist.tools.publish.published_list
     hushlist.tools.publish.release hushlist.tools.publish.release_plan
+    hushlist.tools.audit.replay.decryption
     hushlist.tools.publish.safebrowsing_service hushlist.tools.reference.uri_extraction hushlist.tools.squid.helper
     hushlist.extensions.files.file_rules hushlist.extensions.files.held_upload
     hushlist.extensions.files.member_scanner
@@ -76,8 +77,9 @@ SAID = """
     Person.bedtimes Question.kind
     AccessRequest.seen AccessRequest.state AccessRequest.times Account.longest AdminPerson.longest Explanation.kind
     Gate.keeps GateLimits.format GateLimits.loses GateLimits.popular GateLimits.requests GateLimits.suffixes
-    GroupSettings.decrypt GroupSettings.mode GroupSettings.relayed HeadLimit.octets ImportedList.action Leak.jobs
-    LogSettings.clients LogSettings.days LogSettings.files LogSettings.queries LogSettings.rows LogSettings.size
+    GroupSettings.decrypt GroupSettings.mode GroupSettings.relayed HeadLimit.octets HeavyHitters.most
+    ImportedList.action Leak.jobs LogSettings.clients
+    LogSettings.days LogSettings.files LogSettings.queries LogSettings.rows LogSettings.size
     LogSettings.what MessageLimit.octets PassThrough.on_failure Policy.extensions Policy.unknown_context
     Policy.unparsable Policy.zone Privacy.clients Privacy.queries ProblemReport.first_line Quota.per Quota.zone
     FileRule.way HeadRule.way Key.place Reading.extensions Reading.zone

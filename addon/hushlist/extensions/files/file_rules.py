@@ -85,15 +85,15 @@ class FileFacts(NamedTuple):
     members: Members | None = None
     #: what a scanner has found in it; empty: nothing; ``None``: nobody was asked yet
     infection: str | None = None
-    #: whether no more of it comes, so that it is as long as its octets
-    is_whole: bool = True
+    #: whether more of it may come, so that it is longer than its octets
+    is_part: bool = False
 
     @property
     def seen(self) -> SeenFile:
         """What is told of it; its name is the first that it has."""
         name = next((name for name in self.names if name != UNREAD), "")
         kinds = (self.kinds or frozenset()) | (self.members or NO_MEMBERS).kinds
-        return SeenFile(name, ", ".join(self.media_types), tuple(sorted(kinds)), self.octets if self.is_whole else None)
+        return SeenFile(name, ", ".join(self.media_types), tuple(sorted(kinds)), None if self.is_part else self.octets)
 
     def is_disguised(self) -> bool:
         """Whether it is of another kind than its media type or a name says."""

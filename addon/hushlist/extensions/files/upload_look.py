@@ -123,8 +123,8 @@ class _File:
     def end(self) -> None:
         if self.facts.kinds is None:
             self._see()
-        if not self.facts.is_whole:
-            self.facts = self.facts._replace(octets=self.came, is_whole=True)
+        if self.facts.is_part:
+            self.facts = self.facts._replace(octets=self.came, is_part=False)
         if self.hashing is not None:
             hasher = self.hasher or self.hashing.hasher()
             members = hasher.members()
@@ -144,7 +144,7 @@ class _File:
         self.facts = self.facts._replace(kinds=kinds)
 
     def _judge(self) -> None:
-        self.note(self.judge(self.facts if self.facts.is_whole else self.facts._replace(octets=self.came)))
+        self.note(self.judge(self.facts._replace(octets=self.came) if self.facts.is_part else self.facts))
 
 
 class UploadLook:
@@ -250,7 +250,7 @@ class UploadLook:
             return self._reader_of([content_type], depth + 1)
         fields = (disposition, f";{content_type.partition(';')[2]}")
         names = (*names_of_disposition(fields), file_name(head.get("content-location", "")))
-        facts = FileFacts(True, media_types_of([content_type]), tuple(filter(None, names)), 0, is_whole=False)
+        facts = FileFacts(True, media_types_of([content_type]), tuple(filter(None, names)), 0, is_part=True)
         file = _File(facts, self._judge, self._note, self._wanted, self._bounds, part_coding, self._hashing)
         self._note(self._judge(facts))
         return file
