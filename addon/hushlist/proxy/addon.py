@@ -232,6 +232,8 @@ class Hushlist:
 
     def client_connected(self, client: connection.Client) -> Awaitable[None] | None:
         """mitmproxy's hook: find out who it is, before it can send anything."""
+        if self._options.has_ended_start:  # mitmproxy, which listens already, would only trace back
+            client.error = "the start has failed"
         self._stop.connected(client)
         refuse_forged(client)
         self._files.connected(client, client)

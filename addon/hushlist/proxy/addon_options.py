@@ -26,7 +26,7 @@ from hushlist.proxy.connections.proxy_protocol import ProxyProtocol, read_balanc
 from hushlist.proxy.flow_request import port_of_mode
 from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.service.policy_watch import PolicyWatch
-from hushlist.proxy.service.start_errors import ENDS_THE_START
+from hushlist.proxy.service.start_errors import ENDS_THE_START, is_checked
 
 if TYPE_CHECKING:
     from mitmproxy.addonmanager import Loader
@@ -121,6 +121,8 @@ class AddonOptions:
     def __init__(self, runtime: Runtime, policy_watch: PolicyWatch, proxy_protocol: ProxyProtocol) -> None:
         self._runtime, self._policy_watch, self._proxy_protocol = runtime, policy_watch, proxy_protocol
         self._start_error = ""
+        #: whether the program ends, since an option cannot be used
+        self.has_ended_start = False
         #: options by which the authority is read, once it is checked
         self._authority: tuple[str, str] | None = None
         #: mitmproxy's own options before they were set as ``_REQUIRED`` says
@@ -144,6 +146,7 @@ class AddonOptions:
                 # the problems have file and line; a traceback would add nothing
                 logger.error("hushlist: %s", Lines(error), extra=ENDS_THE_START)  # noqa: TRY400
             self._start_error = str(error)
+            self.has_ended_start = is_checked(ctx.master.addons)
 
     def _use(self, updated: set[str], *, is_running: bool) -> None:
         if not is_running:

@@ -28,5 +28,11 @@ def count_reasons_alone(addons: AddonManager) -> None:
         filter_log_of(check, "logger", _ends_the_start)
 
 
+def is_checked(addons: AddonManager) -> bool:
+    """Whether the start is not over, so that an error ends the program."""
+    check = addons.get("errorcheck")
+    return check is not None and check.logger in logging.root.handlers
+
+
 def _ends_the_start(record: logging.LogRecord) -> bool:
     return record.name.split(".")[0] not in _OURS or hasattr(record, *ENDS_THE_START)

@@ -5,15 +5,19 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
 import pytest
 from mitmproxy.addonmanager import AddonManager
 from mitmproxy.addons.errorcheck import ErrorCheck
+from mitmproxy.test import tflow
 
 from hushlist.core.errors import logger_of
+from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.service.start_errors import ENDS_THE_START, count_reasons_alone
+from support.mitmproxied import mitmproxied
 
 
 def addons(**named: object) -> AddonManager:
@@ -45,6 +49,19 @@ def test_a_reason_not_to_serve_ends_the_start() -> None:
     with checked() as check:
         logger_of("hushlist.proxy.addon").error("the policy is broken", extra=ENDS_THE_START)
     assert [record.getMessage() for record in check.logger.has_errored] == ["the policy is broken"]
+
+
+@pytest.mark.parametrize("is_started", [False, True])
+def test_who_comes_while_a_start_ends_is_refused(tmp_path: Path, is_started: bool) -> None:
+    (tmp_path / "policy.yaml").write_text("odd: 1\n")
+    hushlist, client = Hushlist(), tflow.tclient_conn()
+    with checked() as check, mitmproxied(hushlist) as context:
+        context.master.addons.add(check)
+        if is_started:
+            check.finish()
+        context.configure(hushlist, hushlist_policy=str(tmp_path / "policy.yaml"))
+        hushlist.client_connected(client)
+    assert client.error == (None if is_started else "the start has failed")
 
 
 @pytest.mark.parametrize("name", ["mitmproxy.addonmanager", "root", "hushlisted"])
