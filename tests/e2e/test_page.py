@@ -610,6 +610,25 @@ def test_a_subject_of_the_catalogue_is_chosen_for_one_child(browser: Chrome, fam
 
 
 @pytest.mark.thorough
+def test_a_list_of_which_there_is_no_copy_yet_is_among_the_lists(browser: Chrome, family: Proxy, folder: Path) -> None:
+    policy = folder / "policy.yaml"
+    before = policy.read_text()
+    gone = "{url: 'https://127.0.0.1:9/gone.txt', title: Gone, format: domains, optional: true}"
+    policy.write_text(before.replace("layers:\n", f"layers:\n  - {{name: far, lists: [{gone}]}}\n"))
+
+    def is_told(browser: Chrome) -> bool:
+        sign_in(browser, screen="lists")
+        return "Gone https://127.0.0.1:9/gone.txt failed: " in " ".join(
+            browser.find_element(By.ID, "screen").text.split()
+        )
+
+    try:
+        wait_until(browser, is_told)
+    finally:
+        policy.write_text(before)
+
+
+@pytest.mark.thorough
 def test_a_tile_of_a_service_says_and_changes_what_is_done_with_it_for_whom(
     browser: Chrome, family: Proxy, folder: Path
 ) -> None:

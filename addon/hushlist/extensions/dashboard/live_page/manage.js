@@ -80,10 +80,11 @@ export async function lists() {
       fetch ? fetch.checked ? ago(fetch.checked) : t("never") : item.modified === null ? t("missing") : ago(item.modified), make("span", {class: "actions"}, ...actions)];
   };
   const {policy} = live;
+  const awaited = fetched.filter((item) => policy.lists.every((listed) => listed.file !== item.url)).map((item) => ({file: item.url, title: item.title, layer: item.layer, rules: 0, held: t("missing")}));
   const subjects = may("manage") ? await subjectsPanel() : null;
   const warnings = policy.lists.flatMap((item) => item.warnings);
   return {state, title: t("lists"), parts: [
-    panel(t("lists_in_force"), soft(t("since_start")), table(t("lists_in_force"), [t("list"), t("state"), t("rules"), t("stopped"), t("checked"), ""], policy.lists.map(row))),
+    panel(t("lists_in_force"), soft(t("since_start")), table(t("lists_in_force"), [t("list"), t("state"), t("rules"), t("stopped"), t("checked"), ""], [...policy.lists, ...awaited].map(row))),
     subjects,
     make("details", {class: "panel"}, make("summary", {}, t("in_detail")), table(t("in_detail"), ["list", "layer", "format", "duplicates", "left_out", "covered", "size", "category"].map((key) => t(key)), policy.lists.map((item) => [
       listName(item), item.layer, item.format, whole.format(item.duplicates), whole.format(item.refused), item.covered === null ? "–" : whole.format(item.covered), item.size === null ? "" : octets(item.size), item.category ? categoryName(item.category) : ""]))),
