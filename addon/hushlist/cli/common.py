@@ -52,6 +52,13 @@ class Parser(argparse.ArgumentParser):
         """Report wrong arguments, and exit."""
         super().error(printable(message))
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """As argparse's; but a command refuses what it does not know by itself, with its usage and not that of all."""
+        parsed, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return parsed, unknown
+
 
 def add_command(
     commands: Commands, name: str, command: Command, text: str, epilog: str | None = None

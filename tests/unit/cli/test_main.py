@@ -72,6 +72,8 @@ _NO_ADDRESS = "{!r} is no address such as 192.168.1.7"
         ),
         ("override {} --for=25h", ["internet-off", "filter-off"], "a day at most"),
         ("override approve {}", ["9" * 20], _NO_NUMBER),
+        ("diff a b {}", ["--odd", "c"], "hushlist diff: error: unrecognized arguments: {}"),
+        ("log tail {}", ["--odd"], "hushlist log tail: error: unrecognized arguments: {}"),
         ("admin token make --role=view {}", ["a\nb", ""], "expected 1 to 100 characters"),
         ("admin token make a --role={}", ["odd"], "invalid Role value"),
         ("admin token make {}", ["a"], "--role"),
