@@ -36,15 +36,7 @@ from hushlist.core.policy.policy_file import ListFile
 from hushlist.core.system.files import read_regular, replace_file, source_errors
 from hushlist.core.url.host import is_address
 from hushlist.extensions.adblock.network_filter import NetworkFilter
-from hushlist.extensions.resolution.resolver import (
-    PORT,
-    MessageError,
-    denying_zone,
-    exchange,
-    is_denial,
-    question_of,
-    read_answer,
-)
+from hushlist.extensions.resolution import resolver
 
 #: seconds between two denials that count, and the least between two questions for a name
 DAY = 24 * 3600
@@ -86,9 +78,11 @@ def parse_name_server(text: str) -> NameServer:
         ValueError: it is none.
     """
     parts = _NAME_SERVER.fullmatch(text)
-    if parts is None or not 0 < int(parts["port"] or PORT) < 1 << 16:
+    if parts is None or not 0 < int(parts["port"] or resolver.PORT) < 1 << 16:
         raise ValueError(text)
-    return NameServer(str(ip_address(parts["sixth"] or parts["alone"] or parts["fourth"])), int(parts["port"] or PORT))
+    return NameServer(
+        str(ip_address(parts["sixth"] or parts["alone"] or parts["fourth"])), int(parts["port"] or resolver.PORT)
+    )
 
 
 # -- names -------------------------------------------------------------------------------------------------------------
@@ -353,18 +347,18 @@ class NameSearch:
     async def _ask(self, server: NameServer, name: bytes) -> Says:
         for _ in range(_ATTEMPTS):
             await asyncio.sleep(self._pace.wait_from(asyncio.get_running_loop().time()))
-            with suppress(OSError, TimeoutError, IncompleteReadError, MessageError):
-                question = question_of(name, _A, secrets.randbelow(1 << 16))
+            with suppress(OSError, TimeoutError, IncompleteReadError, resolver.MessageError):
+                question = resolver.question_of(name, _A, secrets.randbelow(1 << 16))
                 async with asyncio.timeout(PATIENCE):
-                    message = await exchange(server.address, question, server.port)
+                    message = await resolver.exchange(server.address, question, server.port)
                 return _meaning(message, question)
         return Says.NOTHING
 
 
 def _meaning(message: bytes, question: bytes) -> Says:
-    if is_denial(message):
-        return Says.DENIED if denying_zone(message, question) is not None else Says.MADE_UP
-    answer = read_answer(message, question)
+    if resolver.is_denial(message):
+        return Says.DENIED if resolver.denying_zone(message, question) is not None else Says.MADE_UP
+    answer = resolver.read_answer(message, question)
     if answer is None:
         return Says.NOTHING
     addresses = [ip_address(text) for its in answer.addresses.values() for text in its]

@@ -6,20 +6,10 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
-from hushlist.cli import common
-from hushlist.cli.command_options import add_list_options, add_seal, files_of, seal_key, told_by_name
+from hushlist.cli import command_options, common
 from hushlist.core.errors import number_of, printable, right_aligned
 from hushlist.core.system.files import source_errors, write_private
-from hushlist.tools.audit.leak_job import (
-    Leak,
-    LeakRow,
-    Recovered,
-    estimates,
-    read_targets,
-    search_dictionary,
-    span,
-    verdict,
-)
+from hushlist.tools.audit import leak_job
 from hushlist.tools.publish.false_positives import figure
 
 #: recovered rules that are shown by default
@@ -35,8 +25,8 @@ def add_to(commands: common.Commands) -> None:
     parser.add_argument(
         "list", type=Path, metavar="LIST", help="a list of hashes or hashed URIs, or one with some in it"
     )
-    add_list_options(parser)
-    add_seal(parser)
+    command_options.add_list_options(parser)
+    command_options.add_seal(parser)
     parser.add_argument(
         "--dictionary",
         nargs="+",
@@ -65,15 +55,17 @@ def _jobs(text: str) -> int:
 
 def leak(arguments: argparse.Namespace) -> int:
     """Print the numbers, a verdict, and what was recovered."""
-    key = seal_key(arguments)
-    targets, warnings = read_targets(files_of([arguments.list], arguments, key))
+    key = command_options.seal_key(arguments)
+    targets, warnings = leak_job.read_targets(command_options.files_of([arguments.list], arguments, key))
     common.print_warnings(warnings)
     for path in arguments.dictionary:
-        told_by_name(path)  # says which extension cannot be used: whoever searches is silent about it
+        command_options.told_by_name(path)  # says which extension cannot be used: whoever searches is silent about it
     source = str(arguments.list)
     jobs = arguments.jobs
     with common.shown_progress() as progress:
-        result = search_dictionary(source, targets, arguments.dictionary, key=key, jobs=jobs, progress=progress)
+        result = leak_job.search_dictionary(
+            source, targets, arguments.dictionary, key=key, jobs=jobs, progress=progress
+        )
     if arguments.out is not None:
         with source_errors(arguments.out, "out"):  # what the list's author hides
             write_private(arguments.out, "".join(_line(result, rule) + "\n" for rule in result.recovered).encode())
@@ -89,24 +81,24 @@ def leak(arguments: argparse.Namespace) -> int:
 # -- as text -----------------------------------------------------------------------------------------------------------
 
 
-def _lines(result: Leak) -> Iterator[str]:
+def _lines(result: leak_job.Leak) -> Iterator[str]:
     yield from _table(result.rows)
     if result.clear:
         yield f"{number_of(result.clear, 'rule', 'rules')} in the clear hide nothing, and were not tried."
     entries = number_of(result.entries, "entry", "entries")
     tried = f"{entries} of the dictionary gave {number_of(result.tried, 'guess', 'guesses')}"
-    if any(estimates(result)):
+    if any(leak_job.estimates(result)):
         jobs = number_of(result.jobs, "process", "processes")
         rate = f"{result.tried / result.seconds:,.0f} a second in {jobs}"
-        yield f"{tried}: {span(result.seconds)}, {rate}."
-        for name, seconds in estimates(result):
-            yield f"{name}: {span(seconds)} on this machine."
+        yield f"{tried}: {leak_job.span(result.seconds)}, {rate}."
+        for name, seconds in leak_job.estimates(result):
+            yield f"{name}: {leak_job.span(seconds)} on this machine."
     else:
         yield f"{tried}, in a time too short to measure."
-    yield verdict(result)
+    yield leak_job.verdict(result)
 
 
-def _table(rows: list[LeakRow]) -> Iterator[str]:
+def _table(rows: list[leak_job.LeakRow]) -> Iterator[str]:
     if not rows:
         return
     heads = ("hashes", "recovered", "", "by chance", "likelihood", "kind")
@@ -124,28 +116,28 @@ def _table(rows: list[LeakRow]) -> Iterator[str]:
     yield from right_aligned(heads, cells)
 
 
-def _likelihood(row: LeakRow) -> str:
+def _likelihood(row: leak_job.LeakRow) -> str:
     """The probability that chance gives this number of matches."""
     if not row.recovered:
         return "-"
     return f"{row.likelihood:.1g}" if row.likelihood >= _TINY else f"< {_TINY:.0g}"
 
 
-def _shown(result: Leak, most: int) -> Iterator[str]:
+def _shown(result: leak_job.Leak, most: int) -> Iterator[str]:
     yield from (_line(result, rule) for rule in result.recovered[:most])
     rest = len(result.recovered) - most
     if rest > 0:
         yield f"{rest:,} more; --show prints them, --out FILE writes them"
 
 
-def _line(result: Leak, rule: Recovered) -> str:
+def _line(result: leak_job.Leak, rule: leak_job.Recovered) -> str:
     return printable(f"{result.source}:{rule.line}: {rule.plaintext}")
 
 
 # -- as JSON -----------------------------------------------------------------------------------------------------------
 
 
-def _as_dict(result: Leak, *, is_whole: bool) -> dict[str, object]:
+def _as_dict(result: leak_job.Leak, *, is_whole: bool) -> dict[str, object]:
     """The same as plain types, for JSON."""
     plain: dict[str, object] = {
         "source": result.source,
@@ -159,8 +151,8 @@ def _as_dict(result: Leak, *, is_whole: bool) -> dict[str, object]:
         "seconds": result.seconds,
         "per_second": result.tried / result.seconds if result.seconds else 0,
         "jobs": result.jobs,
-        "estimates": [{"dictionary": name, "seconds": seconds} for name, seconds in estimates(result)],
-        "verdict": verdict(result),
+        "estimates": [{"dictionary": name, "seconds": seconds} for name, seconds in leak_job.estimates(result)],
+        "verdict": leak_job.verdict(result),
     }
     if is_whole:
         plain["rules"] = [rule._asdict() for rule in result.recovered]

@@ -21,16 +21,7 @@ from hushlist.core.errors import number_of
 from hushlist.core.lists.list_formats import UNTOLD
 from hushlist.core.policy.policy_reader import policy_at
 from hushlist.extensions.subscriptions.rule_comparison import ChangeKind
-from hushlist.tools.audit.diff_job import (
-    Diff,
-    DiffOptions,
-    DiffSide,
-    diff,
-    is_policy,
-    replaced,
-    side_of_list,
-    side_of_policy,
-)
+from hushlist.tools.audit import diff_job
 from hushlist.tools.audit.findings import Finding, FindingKind, policy_findings
 from hushlist.tools.audit.impact import Impact, ImpactCounter, ImpactReport, impact_text, report_impact
 from hushlist.tools.audit.lint_job import Linted, lint
@@ -107,7 +98,7 @@ def lint_lists(arguments: argparse.Namespace) -> int:
     if arguments.resolver or arguments.state or arguments.rate:
         return common.complain("--resolver, --state and --rate need --alive")
     key = command_options.seal_key(arguments)
-    policies = {path: policy_at(path) for path in arguments.lists if is_policy(path)}
+    policies = {path: policy_at(path) for path in arguments.lists if diff_job.is_policy(path)}
     others = command_options.files_of((path for path in arguments.lists if path not in policies), arguments, key)
     of_policies = (file for policy in policies.values() for layer in policy.layers for file in layer.lists)
     by_path = {file.path.absolute(): replace(file, tells_all=arguments.all) for file in (*others, *of_policies)}
@@ -269,21 +260,21 @@ def _limit(text: str) -> int | None:
     return None if text == "all" else common.parse_number(text)
 
 
-def _sides(arguments: argparse.Namespace) -> tuple[DiffSide, DiffSide]:
+def _sides(arguments: argparse.Namespace) -> tuple[diff_job.DiffSide, diff_job.DiffSide]:
     """The sides that the arguments name; ``SourceError`` if a side cannot be used."""
     old, new = arguments.old, arguments.new
     if arguments.policy is not None:
-        return replaced(policy_at(arguments.policy), old, new)
-    if arguments.format is None and is_policy(old) and is_policy(new):
-        return side_of_policy(policy_at(old)), side_of_policy(policy_at(new))
+        return diff_job.replaced(policy_at(arguments.policy), old, new)
+    if arguments.format is None and diff_job.is_policy(old) and diff_job.is_policy(new):
+        return diff_job.side_of_policy(policy_at(old)), diff_job.side_of_policy(policy_at(new))
     key = command_options.seal_key(arguments)
     defaults = command_options.list_defaults(arguments, key)
     forms = [arguments.format or command_options.told_by_name(path) for path in (old, new)]
-    sides = [side_of_list(path, form, defaults, key) for path, form in zip((old, new), forms, strict=True)]
+    sides = [diff_job.side_of_list(path, form, defaults, key) for path, form in zip((old, new), forms, strict=True)]
     for place, other in ((0, forms[1]), (1, forms[0])):
         # neither the name nor the content of what was just fetched may tell: then it has the other side's format
         if other is not None and any(file.format is UNTOLD for file in sides[place].files):
-            sides[place] = side_of_list((old, new)[place], other, defaults, key)
+            sides[place] = diff_job.side_of_list((old, new)[place], other, defaults, key)
     return sides[0], sides[1]
 
 
@@ -292,10 +283,10 @@ def diff_sides(arguments: argparse.Namespace) -> int:
     if arguments.max_impact is not None and not arguments.against:
         return common.complain("--max-impact needs --against: the requests to decide")
     old, new = _sides(arguments)
-    wanted = DiffOptions(arguments.limit, arguments.moved, command_options.popular_domains(arguments.popular))
+    wanted = diff_job.DiffOptions(arguments.limit, arguments.moved, command_options.popular_domains(arguments.popular))
     show = (lambda change: common.print_json(encode(change))) if arguments.json else common.print_line
     with common.shown_progress() as progress:
-        result = diff(old, new, show, wanted, jobs=arguments.jobs, progress=progress)
+        result = diff_job.diff(old, new, show, wanted, jobs=arguments.jobs, progress=progress)
     if not arguments.json:
         common.print_lines(_diff_summary(result, wanted))
     impact, report = (None, None) if not arguments.against else _impact(arguments, (old, new))
@@ -317,7 +308,7 @@ def diff_sides(arguments: argparse.Namespace) -> int:
     return common.FINDINGS if exceeded else common.GOOD
 
 
-def _impact(arguments: argparse.Namespace, sides: Sequence[DiffSide]) -> tuple[Impact, ImpactReport]:
+def _impact(arguments: argparse.Namespace, sides: Sequence[diff_job.DiffSide]) -> tuple[Impact, ImpactReport]:
     with TemporaryDirectory() as name, ExitStack() as stack, common.shown_progress() as show:
         # Not the proxy's own cache, but for a policy in use: it keeps few indexes, and others may never be used again.
         cache = IndexCache(Path(name))
@@ -352,7 +343,7 @@ def _is_useless(arguments: argparse.Namespace, impact: Impact) -> bool:
     return bool(unread)
 
 
-def _exceeded(arguments: argparse.Namespace, result: Diff, impact: Impact | None) -> Iterator[str]:
+def _exceeded(arguments: argparse.Namespace, result: diff_job.Diff, impact: Impact | None) -> Iterator[str]:
     requests, changed = (0, 0) if impact is None else (impact.requests, impact.changed)
     numbers = [
         ("impact", changed, requests, "request changes", "requests change"),
@@ -367,7 +358,7 @@ def _exceeded(arguments: argparse.Namespace, result: Diff, impact: Impact | None
             yield f"{number_of(number, singular, many)}{share}: more than --max-{name} {most.text}"
 
 
-def _diff_summary(result: Diff, wanted: DiffOptions) -> Iterator[str]:
+def _diff_summary(result: diff_job.Diff, wanted: diff_job.DiffOptions) -> Iterator[str]:
     listed = [
         kind
         for kind in ChangeKind
