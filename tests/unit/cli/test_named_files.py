@@ -170,6 +170,14 @@ def test_a_file_that_is_too_long_ends_with_a_message(run: Run, call: tuple[str, 
     assert "it is longer than " in err
 
 
+@each_row("call", ["override list", "override history", "override revoke 1", "override approve 1", "fleet status",
+                   "admin token list", "alerts list", "reports list"])  # fmt: skip
+def test_a_store_that_is_not_there_is_named_and_not_made(run: Run, tmp_path: Path, call: str) -> None:
+    missing = tmp_path / "folder" / "own.sqlite"
+    assert run(*call.split(), "--store", missing) == (2, "", f"hushlist: {missing}: there is no such file\n")
+    assert not missing.parent.exists()
+
+
 def test_a_line_of_standard_input_that_is_too_long_ends_with_a_message(run: Run) -> None:
     code, out, err = run("canonicalize", "-", stdin=b"a.example\n" + b"a" * LONGEST_LINE + b"bc\nb.example\n")
     assert (code, out) == (2, "http://a.example/\n")

@@ -29,9 +29,3 @@ def test_a_token_is_made_listed_without_itself_and_revoked(run: Run, tmp_path: P
     assert run("admin", "token", "revoke", "school", "nobody", *store)[:2] == (2, "revoked school\n")
     with AdminStore(tmp_path / "admin.sqlite", time.time) as opened:
         assert opened.bearer(token, "192.0.2.7") is None
-
-
-def test_a_store_that_is_not_there_is_named(run: Run, tmp_path: Path) -> None:
-    code, _, err = run("admin", "token", "list", "--store", str(tmp_path / "none.sqlite"))
-    assert code == 2
-    assert "none.sqlite: there is no such file" in err

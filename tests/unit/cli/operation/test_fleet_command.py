@@ -63,10 +63,3 @@ def test_no_proxy_is_not_good(run: Run) -> None:
     code, out, err = run("fleet", "status")
     assert (code, out) == (1, "")
     assert "no proxy has said anything in " in err
-
-
-def test_a_file_that_is_not_there_is_not_made(run: Run, tmp_path: Path) -> None:
-    code, _, err = run("fleet", "status", "--store", str(tmp_path / "none.sqlite"))
-    assert code == 2
-    assert "none.sqlite: there is no such file" in err
-    assert not (tmp_path / "none.sqlite").exists()

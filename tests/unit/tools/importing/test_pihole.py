@@ -3,6 +3,7 @@
 import sqlite3
 import zipfile
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,13 @@ def database(path: Path) -> Path:
         made.executemany(f'INSERT INTO "{table}" VALUES ({",".join("?" * len(rows[0]))})', rows)
     made.commit()
     made.close()
+    return path
+
+
+def made_by(path: Path, script: str) -> Path:
+    """A database after statements, which are the last."""
+    with closing(sqlite3.connect(path)) as made:
+        made.executescript(script)
     return path
 
 
@@ -138,13 +146,10 @@ def test_what_is_the_same_is_not_named(written: Written) -> None:
 
 
 def test_lists_whose_addresses_begin_alike_are_fetched_each(tmp_path: Path) -> None:
-    path, begin = database(tmp_path / "gravity.db"), f"https://lists.example/{'a' * 80}"
-    made = sqlite3.connect(path)
-    made.executemany("INSERT INTO adlist VALUES (?, 0, ?, 1, NULL)", [(8, f"{begin}/one"), (9, f"{begin}/two")])
-    made.executemany("INSERT INTO adlist_by_group VALUES (?, 0)", [(8,), (9,)])
-    made.commit()
-    made.close()
-    text = read_pihole(path).text()
+    begin = f"https://lists.example/{'a' * 80}"
+    script = f"INSERT INTO adlist VALUES (8, 0, '{begin}/one', 1, NULL), (9, 0, '{begin}/two', 1, NULL);"
+    script += "INSERT INTO adlist_by_group VALUES (8, 0), (9, 0);"
+    text = read_pihole(made_by(database(tmp_path / "gravity.db"), script)).text()
     for name in ("one", "two"):
         assert f'url: "{begin}/{name}"' in text
 
@@ -175,11 +180,8 @@ def test_addresses_that_are_given_to_names_are_left_out(tmp_path: Path) -> None:
 
 
 def test_a_comment_of_other_octets_than_utf_8_costs_no_record(tmp_path: Path) -> None:
-    path = database(tmp_path / "gravity.db")
-    made = sqlite3.connect(path)
-    made.execute("UPDATE domainlist SET comment = CAST(X'626164FF' AS TEXT) WHERE domain = 'Bad.example'")
-    made.commit()
-    made.close()
+    script = "UPDATE domainlist SET comment = CAST(X'626164FF' AS TEXT) WHERE domain = 'Bad.example'"
+    path = made_by(database(tmp_path / "gravity.db"), script)
     assert read_pihole(path).write(tmp_path / "made") == []
     written = b"".join(file.read_bytes() for file in (tmp_path / "made").rglob("*") if file.is_file())
     assert "bad\N{REPLACEMENT CHARACTER}".encode() in written
@@ -276,27 +278,20 @@ def test_what_grows_when_it_is_unpacked_is_an_error(tmp_path: Path) -> None:
 )
 def test_a_view_without_an_end_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, query: str) -> None:
     monkeypatch.setattr(pihole, "MOST_STEPS", 5000)
-    made = sqlite3.connect(tmp_path / "x.db")
-    made.executescript(f'CREATE VIEW "group" AS {query};')
-    made.close()
-    assert "it cannot be read" in bad(tmp_path / "x.db")
+    assert "it cannot be read" in bad(made_by(tmp_path / "x.db", f'CREATE VIEW "group" AS {query};'))
 
 
 def test_a_database_may_not_run_functions(tmp_path: Path) -> None:
-    made = sqlite3.connect(tmp_path / "x.db")
-    made.executescript('CREATE VIEW "group" AS SELECT hex(randomblob(9)) AS name;')
-    made.close()
-    assert "not authorized" in bad(tmp_path / "x.db")
+    script = 'CREATE VIEW "group" AS SELECT hex(randomblob(9)) AS name;'
+    assert "not authorized" in bad(made_by(tmp_path / "x.db", script))
 
 
 def test_a_database_may_not_take_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pihole, "MOST_STEPS", 10)
     tables, sum_of_all = (join.join(f"domainlist{own}" for own in range(9)) for join in (", ", ".id + "))
-    made = sqlite3.connect(database(tmp_path / "x.db"))
     tables = tables.replace("domainlist", "domainlist AS domainlist")
-    made.executescript(f'DROP TABLE "group"; CREATE VIEW "group" AS SELECT 1 FROM {tables} WHERE {sum_of_all}.id < 0;')
-    made.close()
-    assert bad(tmp_path / "x.db").endswith("it cannot be read: interrupted")
+    script = f'DROP TABLE "group"; CREATE VIEW "group" AS SELECT 1 FROM {tables} WHERE {sum_of_all}.id < 0;'
+    assert bad(made_by(database(tmp_path / "x.db"), script)).endswith("it cannot be read: interrupted")
 
 
 def test_so_much_of_a_database_is_read_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -311,10 +306,7 @@ def test_so_much_of_a_database_is_read_at_most(tmp_path: Path, monkeypatch: pyte
 
 def test_a_text_in_a_database_has_a_mebioctet_at_most(tmp_path: Path) -> None:
     for length in (1 << 20, (1 << 20) + 1):
-        path = database(tmp_path / f"{length}.db")
-        made = sqlite3.connect(path)
-        made.execute("UPDATE domainlist SET comment = ? WHERE id = 1", ("x" * length,))
-        made.commit()
-        made.close()
+        script = f"UPDATE domainlist SET comment = '{'x' * length}' WHERE id = 1"
+        path = made_by(database(tmp_path / f"{length}.db"), script)
     assert read_pihole(tmp_path / f"{1 << 20}.db")
     assert "too big" in bad(path)
