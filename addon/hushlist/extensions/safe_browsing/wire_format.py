@@ -147,19 +147,11 @@ def _encode_value(wire_field: WireField, value: Any) -> bytes:
         case Kind.MESSAGE:
             return encode_message(value)
         case Kind.DURATION:
-            return _encode_duration(value)
+            return encode_message(_Duration(*_whole_and_nanos(value)))
         case Kind.FIXED64:
             return int(value).to_bytes(8, "little")
         case _:
             return _varint(int(value) & (1 << 64) - 1)
-
-
-def _encode_duration(seconds: float) -> bytes:
-    whole, nanos = _whole_and_nanos(seconds)
-    octets = (
-        _varint(tag) + _varint(value & (1 << 64) - 1) for tag, value in ((1 << 3, whole), (2 << 3, nanos)) if value
-    )
-    return b"".join(octets)
 
 
 def _whole_and_nanos(seconds: float) -> tuple[int, int]:
