@@ -19,6 +19,8 @@ from re import _constants as sre  # type: ignore[attr-defined]
 from re import _parser  # type: ignore[attr-defined]
 from typing import Any
 
+from hushlist.core.system.memory import BoundedCache
+
 #: states of an automaton and of those for its look-arounds; sets of states, and steps from them, that are kept
 MOST_STATES = 1 << 10
 _MOST_KEPT = 1 << 12
@@ -77,8 +79,9 @@ class Automaton:
         self._start = 1 << self._sequence(nodes, 0)
         #: states that the last search has looked at, in sets that were not known
         self.looked_at = 0
-        self._closures: dict[tuple[int, int], int] = {}
-        self._steps: dict[tuple[int, int], int] = {}
+        #: states, and all beside them where some conditions hold; the states behind an octet
+        self._closures = BoundedCache(self._closure_of, _MOST_KEPT)
+        self._steps = BoundedCache(self._step_of, _MOST_KEPT)
 
     @property
     def states(self) -> int:
@@ -176,22 +179,22 @@ class Automaton:
         conditions = self._conditions(text)
         states, start, end = 0, self._start, self._end
         for place, octet in enumerate(text):
-            states = self._closure(states | start, conditions[place])
+            states = self._closures[states | start, conditions[place]]
             if states & end:
                 return self
-            states = self._step(states, octet)
-        return self if self._closure(states | start, conditions[-1]) & end else None
+            states = self._steps[states, octet]
+        return self if self._closures[states | start, conditions[-1]] & end else None
 
     def _places(self, text: bytes, conditions: Sequence[int]) -> list[int]:
         """Where the expression ends, from the left; or where it begins, if the automaton goes backwards."""
         places, states = [], 0
         order = range(len(text), -1, -1) if self._is_backwards else range(len(text) + 1)
         for place in order:
-            states = self._closure(states | self._start, conditions[place])
+            states = self._closures[states | self._start, conditions[place]]
             if states & self._end:
                 places.append(place)
             octet = text[place - 1 : place] if self._is_backwards else text[place : place + 1]
-            states = self._step(states, octet[0]) if octet else 0
+            states = self._steps[states, octet[0]] if octet else 0
         return places
 
     def _conditions(self, text: bytes) -> list[int]:
@@ -213,34 +216,22 @@ class Automaton:
             self.looked_at += look.looked_at
         return conditions
 
-    def _closure(self, states: int, conditions: int) -> int:
-        """States, and all beside them where some conditions hold."""
-        cached = self._closures.get((states, conditions))
-        if cached is not None:
-            return cached
+    def _closure_of(self, key: tuple[int, int]) -> int:
+        states, conditions = key
         reached, waiting = states, self._each(states)
         while waiting:
             for needed, excluded, state in self._beside[waiting.pop()]:
                 if not reached >> state & 1 and conditions & needed == needed and not conditions & excluded:
                     reached |= 1 << state
                     waiting.append(state)
-        if len(self._closures) >= _MOST_KEPT:
-            self._closures.clear()
-        self._closures[states, conditions] = reached
         return reached
 
-    def _step(self, states: int, octet: int) -> int:
-        """The states behind an octet."""
-        cached = self._steps.get((states, octet))
-        if cached is not None:
-            return cached
+    def _step_of(self, key: tuple[int, int]) -> int:
+        states, octet = key
         reached = 0
         for state in self._each(states):
             if octet in self._octets[state]:
                 reached |= 1 << self._next[state]
-        if len(self._steps) >= _MOST_KEPT:
-            self._steps.clear()
-        self._steps[states, octet] = reached
         return reached
 
     def _each(self, states: int) -> list[int]:
