@@ -13,6 +13,7 @@ from mitmproxy.proxy.mode_specs import ProxyMode, UpstreamMode
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 
 from hushlist.core.policy.groups import Client
+from hushlist.core.system.memory import LatestEntries
 from hushlist.core.url.host import is_address
 from hushlist.core.url.http_head import Naming
 from hushlist.core.url.parts import to_bytes
@@ -34,7 +35,7 @@ class Leads(Part):
         self._runtime = runtime
         self._resolver = Resolver(name_servers, uses_hosts_file)
         #: client's address and name -> where it led when that was decided, and when
-        self._decided: dict[tuple[str, bytes], tuple[Resolution, float]] = {}
+        self._decided: LatestEntries[tuple[str, bytes], tuple[Resolution, float]] = LatestEntries(MOST_KNOWN)
         #: servers whose address stands for a name, which they get back
         self._names: WeakKeyDictionary[connection.Server, connection.Address] = WeakKeyDictionary()
         #: ports at which others look names up: an upstream proxy, or whoever set up a proxy in front of servers
@@ -60,18 +61,10 @@ class Leads(Part):
         else:
             resolutions = await asyncio.gather(*(self._resolver.look_up(name, client.address) for name in names))
         for name, resolution in zip(names, resolutions, strict=True):
-            self._note(client, name, resolution)
+            self._decided[client.address, name] = resolution, monotonic()
         leads = tuple(lead for resolution in resolutions for lead in resolution.leads)
         fault = next((resolution.fault for resolution in resolutions if resolution.fault is not None), None)
         return request if leads == request.leads and fault is None else replace(request, leads=leads, fault=fault)
-
-    def _note(self, client: Client, name: bytes, resolution: Resolution) -> None:
-        if len(self._decided) >= MOST_KNOWN:
-            for oldest in list(self._decided)[: MOST_KNOWN // 2]:
-                del self._decided[oldest]
-        key = client.address, name
-        self._decided.pop(key, None)
-        self._decided[key] = resolution, monotonic()
 
     async def server_connect(self, data: ServerConnectionHookData) -> None:
         """Connect to the addresses that were decided; decide them, if they are not, or no longer hold."""
@@ -97,7 +90,7 @@ class Leads(Part):
             if resolution.fault is not None or await self._is_stopped(name, address[1], who, resolution):
                 server.error = f"blocked by hushlist: {resolution.fault or 'where the name leads'}"
                 return
-            self._note(who, name, resolution)
+            self._decided[who.address, name] = resolution, monotonic()
         if not resolution.addresses:
             server.error = f"no address is known of {address[0]}"
         elif server.transport_protocol == "udp":  # mitmproxy looks its names up elsewhere

@@ -25,6 +25,7 @@ from weakref import WeakValueDictionary
 
 from hushlist.core.errors import Excess
 from hushlist.core.match.public_suffixes import public_suffixes
+from hushlist.core.system.memory import LatestEntries
 from hushlist.core.url.host import names_above
 from hushlist.proxy.connections.name_lookups import look_up_for
 
@@ -223,7 +224,7 @@ class Resolver:
 
     def __init__(self, servers: Callable[[], Sequence[str]], uses_hosts_file: Callable[[], bool]) -> None:
         self._servers, self._uses_hosts_file = servers, uses_hosts_file
-        self._resolutions: dict[bytes, Resolution] = {}
+        self._resolutions: LatestEntries[bytes, Resolution] = LatestEntries(MOST_KNOWN)
         self._tasks: dict[bytes, asyncio.Task[Resolution]] = {}
         self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         self._hosts: tuple[object, dict[bytes, tuple[str, ...]]] = (None, {})
@@ -247,10 +248,6 @@ class Resolver:
         with suppress(TimeoutError):
             async with asyncio.timeout(LONGEST_WAIT), turn:
                 resolution = await self._resolve(name)
-        if len(self._resolutions) >= MOST_KNOWN:
-            for oldest in list(self._resolutions)[: MOST_KNOWN // 2]:
-                del self._resolutions[oldest]
-        self._resolutions.pop(name, None)
         self._resolutions[name] = resolution
         return resolution
 
