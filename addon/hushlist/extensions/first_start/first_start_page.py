@@ -338,19 +338,17 @@ def _answers(request: http.Request) -> dict[str, str]:
 
 
 def _is_foreign(flow: http.HTTPFlow) -> bool:
-    """Whether a browser says that another site caused the request.
+    """Whether a browser says that another site sent the form.
 
     Spec: Fetch Metadata Request Headers, 2.4; Fetch, 3.2 (Origin)
     """
-    headers, request = flow.request.headers, flow.request
+    request, headers = flow.request, flow.request.headers
     host = f"[{request.host}]" if ":" in request.host else request.host
-    authority = HOST if request.host == HOST else f"{host}:{request.port}"
-    if (
-        request.method == "POST"
-        and headers.get("origin", f"{request.scheme}://{authority}") != f"{request.scheme}://{authority}"
-    ):
-        return True
-    return request.method == "POST" and headers.get("sec-fetch-site", "same-origin") not in ("none", "same-origin")
+    own = f"{request.scheme}://{HOST if request.host == HOST else f'{host}:{request.port}'}"
+    is_ours = headers.get("origin", own) == own
+    return request.method == "POST" and not (
+        is_ours and headers.get("sec-fetch-site", "same-origin") in ("none", "same-origin")
+    )
 
 
 def _addresses() -> tuple[str, str]:
