@@ -20,7 +20,7 @@ A letter beyond ASCII stands for its octets in escapes, as a browser sends it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from re import _constants as sre  # type: ignore[attr-defined]
 from re import _parser  # type: ignore[attr-defined]
@@ -222,24 +222,17 @@ def _octets_of(code: Any, argument: Any) -> frozenset[int]:
 
 
 def _check(shape: _Shape, *, is_anchored: bool) -> None:
+    """Raise ``_NotLinearError`` unless what stands between unbounded repeats holds them apart."""
     if shape.ways > MOST_WAYS or shape.characters > MOST_CHARACTERS:
         raise _NotLinearError
-    for before, may_be, between, is_first in _unbounded(shape.steps):
-        if not is_first and not any(before.isdisjoint(octets) for octets in between):
-            raise _NotLinearError
-        if not (is_first and is_anchored) and not any(may_be.isdisjoint(octets) for octets in between):
-            raise _NotLinearError
-
-
-def _unbounded(
-    steps: Sequence[tuple[frozenset[int], bool]],
-) -> Iterator[tuple[frozenset[int], frozenset[int], list[frozenset[int]], bool]]:
-    """Each unbounded repeat: the one before it, what it can be, what stands between them, whether it is the first."""
     before: frozenset[int] | None = None
     between: list[frozenset[int]] = []
-    for may_be, is_unbounded in steps:
+    for may_be, is_unbounded in shape.steps:
         if not is_unbounded:
             between.append(may_be)
             continue
-        yield before or frozenset(), may_be, between, before is None
+        if before is not None and not any(before.isdisjoint(octets) for octets in between):
+            raise _NotLinearError
+        if (before is not None or not is_anchored) and not any(may_be.isdisjoint(octets) for octets in between):
+            raise _NotLinearError
         before, between = may_be, []
