@@ -161,28 +161,26 @@ class _Fields:
         self.octets(4 * sum(are_there))
         return are_there
 
-    def until_end(self) -> Iterator[int]:
-        """The kinds of what follows, each once, up to the end of a part."""
-        seen = set[int]()
+    def until_end(self, *kinds: int) -> Iterator[int]:
+        """Which of some kinds follow, each once, up to the end of a part; any other is an error."""
+        left = {*kinds}
         while (kind := self.octet()) != _END:
-            if kind in seen:
+            if kind not in left:
                 raise SevenZipError("its index cannot be read")
-            seen.add(kind)
+            left.remove(kind)
             yield kind
 
 
 def _read_header(fields: _Fields) -> Index:
     names, is_encrypted = list[str](), False
-    for kind in fields.until_end():
+    for kind in fields.until_end(_PROPERTIES, _MAIN_STREAMS, _FILES):
         if kind == _PROPERTIES:
-            for _ in fields.until_end():
+            for _ in fields.until_end(*range(256)):
                 fields.octets(fields.number())
         elif kind == _MAIN_STREAMS:
             is_encrypted = _read_streams(fields).is_encrypted
-        elif kind == _FILES:
-            names += _read_files(fields)
         else:
-            raise SevenZipError("its index cannot be read")
+            names += _read_files(fields)
     return Index(tuple(names), is_encrypted)
 
 
@@ -209,24 +207,20 @@ def _read_files(fields: _Fields) -> list[str]:
 def _read_streams(fields: _Fields) -> _Streams:
     """What is said of packed octets, up to the end of that."""
     streams, have_sums = _Streams(0, -1, -1, (), is_encrypted=False), list[bool]()
-    for kind in fields.until_end():
+    for kind in fields.until_end(_PACK_INFO, _UNPACK_INFO, _SUBSTREAMS):
         if kind == _PACK_INFO:
             streams = streams._replace(place=fields.number())
             number = fields.number(_MOST_MEMBERS)
-            for what in fields.until_end():
+            for what in fields.until_end(_SIZE, _CRC):
                 if what == _SIZE:
                     sizes = [fields.number() for _ in range(number)]
                     streams = streams._replace(packed=sizes[0] if sizes else -1)
-                elif what == _CRC:
-                    fields.sums(number)
                 else:
-                    raise SevenZipError("its index cannot be read")
+                    fields.sums(number)
         elif kind == _UNPACK_INFO:
             streams, have_sums = _read_folders(fields, streams)
-        elif kind == _SUBSTREAMS:
-            _read_substreams(fields, have_sums)
         else:
-            raise SevenZipError("its index cannot be read")
+            _read_substreams(fields, have_sums)
     return streams
 
 
@@ -239,9 +233,7 @@ def _read_folders(fields: _Fields, streams: _Streams) -> tuple[_Streams, list[bo
     fields.expect(_UNPACK_SIZE)
     sizes = [fields.number() for _, outputs in folders for _ in range(outputs)]
     have_sums = [False] * number
-    for kind in fields.until_end():
-        if kind != _CRC:
-            raise SevenZipError("its index cannot be read")
+    for _ in fields.until_end(_CRC):
         have_sums = fields.sums(number)
     is_encrypted = any(method.startswith(_CRYPTO) for coders, _ in folders for method, _ in coders)
     if number == 1:
@@ -273,18 +265,16 @@ def _read_folder(fields: _Fields) -> tuple[tuple[tuple[bytes, bytes], ...], int]
 
 def _read_substreams(fields: _Fields, have_sums: list[bool]) -> None:
     counts = [1] * len(have_sums)
-    for kind in fields.until_end():
+    for kind in fields.until_end(_UNPACK_STREAMS, _SIZE, _CRC):
         if kind == _UNPACK_STREAMS:
             counts = [fields.number(_MOST_MEMBERS) for _ in have_sums]
         elif kind == _SIZE:
             for count in counts:
                 for _ in range(count - 1):
                     fields.number()
-        elif kind == _CRC:
+        else:
             alone = zip(counts, have_sums, strict=True)
             fields.sums(sum(count for count, has_sum in alone if count != 1 or not has_sum))
-        else:
-            raise SevenZipError("its index cannot be read")
 
 
 def _unpacked(octets: bytes, streams: _Streams) -> bytes:
