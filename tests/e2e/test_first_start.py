@@ -112,6 +112,19 @@ def test_each_screen_can_be_used_by_everybody(chrome: Chrome, proxy: Proxy, lang
         assert findings_by_look(browser, looks) == {}
 
 
+@pytest.mark.thorough
+def test_what_stands_in_a_row_ends_in_one_line(chrome: Chrome, proxy: Proxy) -> None:
+    with profile(chrome, None) as browser:
+        browser.set_window_size(1280, 900)
+        browser.get(proxy.log.wait_for(r"open (http://\S+/start) on this machine")[1])
+        browser.find_element(By.CSS_SELECTOR, "button[value=next]").click()
+        wait_for_words(browser, TEXTS["en"]["people"])
+        row = "document.querySelector('.row').querySelectorAll('input, select')"
+        ends = browser.execute_script(f"return [...{row}].map((one) => one.getBoundingClientRect().bottom)")
+        assert len(ends) == 3
+        assert max(ends) - min(ends) < 1
+
+
 def test_a_policy_that_is_written_meanwhile_is_taken_when_it_has_no_mistake(proxy: Proxy, folder: Path) -> None:
     proxy.log.wait_for("on this machine")
     policy = folder / "config" / "hushlist" / "policy.yaml"
