@@ -180,14 +180,14 @@ class ValueTest(NamedTuple):
 
 
 @lru_cache(maxsize=1 << 10)
-def value_test(text: str) -> ValueTest:
+def value_test(text: str, *, match_case: bool = True) -> ValueTest:
     r"""The test of a value; ``ValueError`` if it is an expression that cannot be taken.
 
     >>> [value_test(r"/^a\,b/").fits(octets) for octets in (b"a,bc", b"aab")]
     [True, False]
     """
     if len(text) > 2 and text.startswith("/") and text.endswith("/"):
-        return ValueTest(b"", linear_regex(text[1:-1], match_case=True)[0])
+        return ValueTest(b"", linear_regex(text[1:-1], match_case=match_case)[0])
     return ValueTest(_ESCAPED.sub(r"\1", text).strip().encode())
 
 

@@ -30,8 +30,8 @@ from hushlist.core.match.rule import FilterPattern
 from hushlist.core.url.host import is_address
 from hushlist.extensions.adblock.automaton import Automaton, ExhaustedError
 from hushlist.extensions.adblock.filter_patterns import Test, Text, pattern_test, regex_test, shape_of, text_of
-from hushlist.extensions.adblock.head_options import HeadEffect
-from hushlist.extensions.adblock.linear_regex import Searching, linear_regex
+from hushlist.extensions.adblock.head_options import HeadEffect, value_test
+from hushlist.extensions.adblock.linear_regex import linear_regex
 
 if TYPE_CHECKING:
     from hushlist.core.match.overbroad import BreadthTest
@@ -129,20 +129,8 @@ class UrlInContext:
     """A URL as a browser sends it, and its context."""
 
     __slots__ = (
-        *(
-            "_context",
-            "_name",
-            "_parties",
-            "_text",
-            "_words",
-            "host",
-            "kinds",
-            "low",
-            "may_guess",
-            "page",
-            "url",
-            "work",
-        ),
+        *("_context", "_name", "_parties", "_text", "_words"),
+        *("host", "kinds", "low", "may_guess", "page", "url", "work"),
     )
 
     def __init__(
@@ -252,15 +240,7 @@ class Names(NamedTuple):
 
 
 def _fits_host(name: str, host: str) -> bool:
-    try:
-        return name.startswith("/") and _expression_of(name).search(host.encode()) is not None
-    except ExhaustedError:
-        return False
-
-
-@lru_cache(maxsize=1 << 10)
-def _expression_of(name: str) -> Searching:
-    return linear_regex(name[1:-1], match_case=False)[0]
+    return name.startswith("/") and value_test(name, match_case=False).fits(host.encode())
 
 
 @dataclass(slots=True, unsafe_hash=True)
@@ -355,8 +335,7 @@ class NetworkFilter(FilterPattern):
                 self._automaton, subject, text
             ):
                 return False
-        has_names = not (self.pages is self.hosts is self.methods is None) or self.same_host is not None
-        return not has_names or self._fits_options(subject)
+        return not self._is_narrow or self._fits_options(subject)
 
     def _search(self, automaton: Automaton, subject: UrlInContext, text: Text) -> bool:
         """Search by an automaton; what that costs is known afterwards."""
