@@ -19,7 +19,7 @@ def each_row(
     function, when the test runs: all processes collect it, and one runs it.
     """
     given = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
-    table = rows if callable(rows) else [*rows]
+    table = rows if callable(rows) and not isinstance(rows, type) else [*rows]  # an enumeration can be called, too
 
     def decorate(test: Callable[..., None]) -> Callable[..., None]:
         @wraps(test)
