@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 from ipaddress import IPv6Address, ip_address
@@ -115,7 +114,7 @@ class PlainView:
         if by is not None:
             where = f"category by {by.source}:{by.line}" + (f", schedule {by.during.name}" if by.during else "")
             via = where if via is None else f"{via}, {where}"
-        rule = match.rule._replace(terms=replace(terms, action=action))
+        rule = match.rule._replace(terms=terms._replace(action=action))
         yield match._replace(rule=rule, via=via, until=self._first(schedules))
 
 

@@ -24,11 +24,11 @@ them. An extension imports ``hushlist.core``, itself, and the extensions that it
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from hushlist.core.errors import did_you_mean
@@ -224,15 +224,14 @@ class Button(NamedTuple):
     url: str
 
 
-@dataclass(frozen=True, slots=True)
-class Notice:
+class Notice(NamedTuple):
     """What people are told who are away."""
 
     #: one line
     title: str
     message: str
     #: the same for programs, in plain types
-    details: dict[str, object] = field(default_factory=dict)
+    details: Mapping[str, object] = MappingProxyType({})
     #: who caused it
     client: str = ""
     #: the message as a page: it is the summary of a week, and goes to those who take that
@@ -276,15 +275,14 @@ class CheckRow(NamedTuple):
 # -- extensions --------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Extension:
+class Extension(NamedTuple):
     """What one extension brings."""
 
     name: str
     #: formats of lists, by name
-    list_formats: Mapping[str, ListFormat] = field(default_factory=dict)
+    list_formats: Mapping[str, ListFormat] = MappingProxyType({})
     #: formats of folders, by name: the names of the files in such a folder and their formats; any file may be missing
-    folder_formats: Mapping[str, Mapping[str, ListFormat]] = field(default_factory=dict)
+    folder_formats: Mapping[str, Mapping[str, ListFormat]] = MappingProxyType({})
     commands: tuple[Command, ...] = ()
     #: what its explainer looks at, of an extension that comes with Hushlist; two may share one
     facts: tuple[Fact, ...] = ()
@@ -309,7 +307,7 @@ class Extension:
     #: rows of the table of keys: what a policy may say of it
     policy_keys: tuple[Key, ...] = ()
     #: checks of requests, by their codes
-    request_checks: Mapping[str, CheckRow] = field(default_factory=dict)
+    request_checks: Mapping[str, CheckRow] = MappingProxyType({})
     #: a reference to a subclass of ``hushlist.proxy.parts.Part``: what the extension does in a proxy, which is made for
     #: the first policy that needs it; where the next two say nothing, every policy does
     part: str = ""

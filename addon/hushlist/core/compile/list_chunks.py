@@ -115,7 +115,7 @@ def chunk_list(file: ListFile) -> ChunkedList:
             stream, seen = (raw, digest.update) if packed is None else (BytesIO(packed), len)
             for octets, start, end, line in line_blocks(stream, PIECE, LONGEST_LINE + 1, seen):
                 if not chunks and file.defaults.seal is None and file.format == CORE_FORMATS["sha256"]:
-                    file = replace(file, defaults=replace(file.defaults, seal=seal_in_head(octets)))
+                    file = replace(file, defaults=file.defaults._replace(seal=seal_in_head(octets)))
                 chunks.append(Chunk(start, len(octets), line, () if conditions is None else conditions.open))
                 if conditions is not None:
                     conditions.read(octets)
@@ -201,7 +201,7 @@ def load_chunk(number: int, file: ListFile, chunk: Chunk) -> LoadedChunk:
     except OSError as error:
         report.error(0, file.path.name, reason_of(error))
     if chunk.conditions:
-        file = replace(file, defaults=replace(file.defaults, conditions=chunk.conditions))
+        file = replace(file, defaults=file.defaults._replace(conditions=chunk.conditions))
     return LoadedChunk(number, file, octets, report)
 
 

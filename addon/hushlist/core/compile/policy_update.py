@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, astuple, dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -80,8 +80,7 @@ def described(lists: Sequence[ChunkedList]) -> list[Any]:
     """What ``Sources`` has of lists."""
     files = [(chunked.file, chunked.digest) for chunked in lists]
     return [
-        (file.source, file.format.reader, astuple(file.defaults), file.detected, file.doubt, digest)
-        for file, digest in files
+        (file.source, file.format.reader, file.defaults, file.detected, file.doubt, digest) for file, digest in files
     ]
 
 

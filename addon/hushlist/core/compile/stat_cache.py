@@ -23,7 +23,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import astuple, replace
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -191,7 +191,7 @@ def state_of(policy: Policy) -> str | None:
     foreign = (find_spec(name) for name in _PACKAGES)
     used = [Path(spec.origin).parent for spec in foreign if spec is not None and spec.origin is not None]
     lists = [
-        (str(file.path), file.source, file.format.reader, astuple(file.defaults), repr(file.gate))
+        (str(file.path), file.source, file.format.reader, file.defaults, repr(file.gate))
         for layer in policy.layers
         for file in layer.lists
     ]

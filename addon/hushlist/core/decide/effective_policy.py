@@ -8,7 +8,6 @@ hrn: superordinate that has one".
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -144,7 +143,7 @@ class EffectivePolicy:
             return counted
         pattern, terms, line = counted.rule
         stops = terms.action in STOPPING
-        return counted._replace(rule=Rule(pattern, replace(terms, action=Action.TAG), line)) if stops else None
+        return counted._replace(rule=Rule(pattern, terms._replace(action=Action.TAG), line)) if stops else None
 
     def _by_category(self, match: Match) -> Match | None:
         """The match with the action that the policy gives to its category; ``None`` if it does not count.
@@ -170,9 +169,9 @@ class EffectivePolicy:
                 return None
             action = Action.TAG  # it passes, and its minutes count
             if timed is None:
-                return match._replace(rule=Rule(pattern, replace(terms, action=action), line), until=until)
+                return match._replace(rule=Rule(pattern, terms._replace(action=action), line), until=until)
         says = f"{VIA_CATEGORY}{timed}" if match.via is None else f"{match.via}, {VIA_CATEGORY}{timed}"
-        return match._replace(rule=Rule(pattern, replace(terms, action=action), line), via=says, until=until)
+        return match._replace(rule=Rule(pattern, terms._replace(action=action), line), via=says, until=until)
 
     def _keeps(self, category: str) -> bool:
         return bool(self._kept) and any(name in self._kept for name in parse_hrn(category).levels())

@@ -8,7 +8,7 @@ from bisect import insort
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import date
 from operator import attrgetter
 from pathlib import Path, PurePath
@@ -310,8 +310,7 @@ def _shorten(what: str) -> str:
     return what if len(what) <= 120 else what[:117] + "..."
 
 
-@dataclass(frozen=True, slots=True)
-class ListDefaults:
+class ListDefaults(NamedTuple):
     """Default terms for the rules of a list, and how to read it; ``None`` where not given."""
 
     #: the list's ``hrn:`` name, and its title for people
@@ -343,7 +342,7 @@ class ListDefaults:
 
     def behind(self, other: ListDefaults) -> ListDefaults:
         """``other``, with its missing values taken from here."""
-        return ListDefaults(*(getattr(other, f.name) or getattr(self, f.name) for f in fields(self)))
+        return ListDefaults._make(theirs or mine for theirs, mine in zip(other, self, strict=True))
 
     def check_seal(self, line: int, fingerprint: str | None, report: ProblemReport) -> str:
         """The fingerprint that a list's head names in a line, with an error if another key is given; empty: none."""

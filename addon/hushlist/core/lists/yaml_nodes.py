@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import date
 from functools import partial
 from pathlib import PurePath
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from hushlist.core.errors import UrlError, did_you_mean, printable
 from hushlist.core.lists.list_source import (
@@ -26,8 +25,7 @@ _PLAIN_TEXT = re.compile(r"[A-Za-z0-9][\w./-]*(?: [\w./-]+)*", re.ASCII)
 NULL = ("", "~", "null", "Null", "NULL")
 
 
-@dataclass(frozen=True, slots=True)
-class YamlNode:
+class YamlNode(NamedTuple):
     """A value and the line where it begins; ``None`` is YAML's null, every other scalar is its text."""
 
     line: int

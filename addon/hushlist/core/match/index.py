@@ -11,7 +11,6 @@ Invariants: a look-up never changes the index; rules with the same pattern keep 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from hashlib import sha256
 from ipaddress import IPv4Address, IPv6Address, ip_network
 from itertools import pairwise
@@ -121,7 +120,7 @@ def find_checks(checks: Iterable[Rule], request: CheckedRequest) -> Iterator[Mat
         assert isinstance(rule.pattern, Check)
         evidence = rule.pattern.find(request)
         if isinstance(evidence, Hint):
-            rule = rule._replace(terms=replace(rule.terms, action=Action.TAG))
+            rule = rule._replace(terms=rule.terms._replace(action=Action.TAG))
         if evidence is not None:
             yield Match(rule, evidence, (_WHOLE_REQUEST, 0))
 

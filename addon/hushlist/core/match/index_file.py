@@ -33,7 +33,6 @@ import os
 import weakref
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import date
 from errno import EPERM
 from ipaddress import IPv4Network, IPv6Network
@@ -81,8 +80,7 @@ class FileSection(NamedTuple):
     crc: int
 
 
-@dataclass(frozen=True, slots=True)
-class Directory:
+class Directory(NamedTuple):
     #: by the names that ``table_key`` gives
     tables: dict[str, Shape]
     #: "filter", "parts", "offsets", "terms"; for every table its name with "fan", "tails" and "rows"; those of the
@@ -111,7 +109,7 @@ class Directory:
     filter_lists: dict[str, tuple[tuple[str, str], ...]]
 
     def to_json(self) -> bytes:
-        plain = {name: getattr(self, name) for name in self.__slots__}
+        plain = self._asdict()
         plain["tables"] = {name: (entry.count, entry.key, entry.bits) for name, entry in self.tables.items()}
         plain["sections"] = {name: (entry.offset, entry.length, entry.crc) for name, entry in self.sections.items()}
         return json.dumps(plain, separators=(",", ":")).encode()

@@ -302,8 +302,7 @@ def update_index(
         elif name not in without and not name.startswith(f"{LINES} "):
             octets = index.mapped(name)
             sections[name] = write_section(file, (octets[at : at + PIECE] for at in range(0, len(octets), PIECE)))
-    directory = replace(
-        index.directory,
+    directory = index.directory._replace(
         tables=shapes,
         sections=sections,
         # what is gone may have been the deepest: to look for more than there is finds nothing more

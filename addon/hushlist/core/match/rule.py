@@ -182,8 +182,7 @@ class Scope(NamedTuple):
         return "; ".join(filter(None, (of_groups, f"during: {self.during}" if self.during else "")))
 
 
-@dataclass(frozen=True, slots=True)
-class Terms:
+class Terms(NamedTuple):
     """What many rules of a list share: action, category, reason, expiry, and source."""
 
     action: Action

@@ -176,7 +176,7 @@ class GroupSettings:
     def behind(self, settings: GroupSettings, fields: MappingReader) -> GroupSettings:
         """A group's own settings, completed by these."""
         before = self.categories
-        theirs = {name: replace(timed, behind=before.get(name)) for name, timed in settings.categories.items()}
+        theirs = {name: timed._replace(behind=before.get(name)) for name, timed in settings.categories.items()}
         others = {row.field: getattr(settings, row.field) for row in SETTINGS_KEYS[1:] if row.name in fields}
         values = {**self.values, **settings.values}
         return replace(self, categories={**before, **theirs}, values=values, **others)

@@ -6,9 +6,8 @@ Core's rows stand beside what reads them, an extension's in its ``EXTENSION``. `
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 #: a JSON schema. In it, ``$name`` names a definition, which may stand in several places; ``$of`` is a schema to add to
 Schema = dict[str, Any]
@@ -21,8 +20,7 @@ NONE = object()
 Reader = Callable[..., Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Type:
+class Type(NamedTuple):
     """What a key may have: how it is read, and what an editor is told."""
 
     read: Reader
@@ -31,8 +29,7 @@ class Type:
     rows: tuple[Key, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(NamedTuple):
     """A row of the table."""
 
     name: str
@@ -57,7 +54,7 @@ class Key:
 
     def says(self, sentence: str) -> Key:
         """The row with its sentence."""
-        return replace(self, sentence=" ".join(sentence.split()))
+        return self._replace(sentence=" ".join(sentence.split()))
 
     @property
     def kind(self) -> Type:

@@ -122,7 +122,7 @@ class ListEntry(NamedTuple):
     def _with_values(self, file: ListFile) -> ListFile:
         """The file with the values of its keys; of other formats, no rule names groups or schedules."""
         if file.format == FORMATS["yaml"]:
-            file = replace(file, defaults=replace(file.defaults, scope_names=self.scope_names))
+            file = replace(file, defaults=file.defaults._replace(scope_names=self.scope_names))
         return replace(file, values=self.values)
 
 
@@ -137,8 +137,8 @@ def read_entry(entry: YamlNode, layer: str, reading: Reading) -> ListEntry:
     fields = fields_of_list(entry, reading)
     values = read_rows(_READ, fields, reading)
     form = values.pop("format", None)
-    defaults = replace(
-        read_defaults(fields), **values, layer=layer, seal=_seal(fields, reading), scope=scope_of(fields, reading)
+    defaults = read_defaults(fields)._replace(
+        **values, layer=layer, seal=_seal(fields, reading), scope=scope_of(fields, reading)
     )
     scope_names = reading.groups, tuple(reading.schedules)
     return ListEntry(fields, reading.table, form, defaults, values_of_list(fields, reading), scope_names)

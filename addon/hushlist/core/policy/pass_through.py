@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Any
@@ -152,7 +152,7 @@ _FILE_KEYS = (
         folder"""),
 )
 _ENTRY_KEYS = (
-    replace(_FILE_KEYS[0], is_required=False),
+    _FILE_KEYS[0]._replace(is_required=False),
     Key(_NEEDS, choice(lambda: needs())).says("""what is needed, for which there are several entries: `time`, `push`,
         `checks`, `calls`, `messages`, or `household` for all of these"""),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -191,7 +191,7 @@ def list_files(
     """
     if folder_named(form) is not None or (form is None and path.is_dir()):
         form = form or "squidguard"
-        defaults = replace(defaults, name=defaults.name or path.name)
+        defaults = defaults._replace(name=defaults.name or path.name)
         files = [ListFile(file, list_format, defaults) for file, list_format in files_of_folder(path, form, is_there)]
         for listed in files:
             # a link may lead to any file of this machine, which warnings would then quote

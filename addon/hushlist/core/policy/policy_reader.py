@@ -228,11 +228,11 @@ def policy_rows(table: KeyTable) -> tuple[Key, ...]:
         "checks": of_node(lambda node, _: node, partial(schema_of_rows, checks), checks),
         "lists": lists_type(table),
     }
-    of_core = (replace(row, type=layer_types.get(row.name, row.type)) for row in LAYER_KEYS)
+    of_core = (row._replace(type=layer_types.get(row.name, row.type)) for row in LAYER_KEYS)
     layer = (*of_core, *table.rows("layer"))
     layers = of_node(lambda node, _: node, lambda: list_of(schema_of_rows(layer, name="layer")), layer)
     types = {"groups": groups_type(table), "layers": layers}
-    core = (replace(row, type=types.get(row.name, row.type)) for row in _POLICY_KEYS)
+    core = (row._replace(type=types.get(row.name, row.type)) for row in _POLICY_KEYS)
     return (*core, _EXTENSIONS, *table.rows("group"), *table.rows("policy"))
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from hushlist.core.lists.list_source import ProblemReport
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
@@ -40,8 +39,7 @@ def _action_keys(actions: Iterable[Action]) -> tuple[Key, ...]:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ScheduledAction:
+class ScheduledAction(NamedTuple):
     """An action, with its schedule if there is one, and its place in the policy."""
 
     action: Action

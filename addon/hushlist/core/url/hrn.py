@@ -18,7 +18,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import zip_longest
-from string import ascii_letters, digits
 
 from hushlist.core.errors import UrlError
 
@@ -36,13 +35,13 @@ _HEX = re.compile("[0-9A-Fa-f]")
 
 # 'unreserved = alpha | digit | safe | extra', where 'safe = "$" | "-" | "_" | "." | "+"'
 # and 'extra = "!" | "*" | "'" | "(" | ")" | ","'
-_UNRESERVED = ascii_letters + digits + "$-_.+" + "!*'(),"
+_UNRESERVED = r"A-Za-z0-9$\-_.+!*'(),"
 
 # Each of these finds an 'escape = "%" hex hex', or one character that is not allowed; neither backtracks.
 # 'name = 1*uchar', where 'uchar = unreserved | escape'
-_SPECIAL_IN_NAME = re.compile(f"%[0-9A-Fa-f]{{2}}|[^{re.escape(_UNRESERVED)}]")
+_SPECIAL_IN_NAME = re.compile(f"%[0-9A-Fa-f]{{2}}|[^{_UNRESERVED}]")
 # 'user = *[ uchar | ";" | "?" | "&" | "=" ]': there is no password, which would need a ":"
-_SPECIAL_IN_USER = re.compile(f"%[0-9A-Fa-f]{{2}}|[^{re.escape(_UNRESERVED + ';?&=')}]")
+_SPECIAL_IN_USER = re.compile(f"%[0-9A-Fa-f]{{2}}|[^{_UNRESERVED};?&=]")
 
 _NOT_IN_HOST = re.compile(r"[^0-9A-Za-z.\-]")
 # 'hostnumber = digits "." digits "." digits "." digits', where 'digits = 1*digit'. Numbers of any size stay as they
@@ -172,7 +171,7 @@ def _check_hostname(text: str, start: int, hostname: str) -> None:
         if label.endswith("-"):
             raise UrlError(text, "a label of a host name must end with a letter or digit", start - 2)
     # 'toplabel = alpha | alpha *[ alphadigit | "-" ] alphadigit'
-    if toplabel[0] in digits:
+    if toplabel[0].isdigit():
         reason = "the last label of a host name must begin with a letter"
         raise UrlError(text, reason, start - 1 - len(toplabel))
 
@@ -206,7 +205,7 @@ def _normalize_escapes(special: re.Pattern[str], kind: str, text: str, start: in
             character = chr(int(piece[1:], 16))
             # 6.2.2.1: "the hexadecimal digits within a percent-encoding triplet (e.g., "%3a" versus "%3A") are
             # case-insensitive and therefore should be normalized to use uppercase letters for the digits A-F"
-            return character if character in _UNRESERVED else piece.upper()
+            return piece.upper() if _SPECIAL_IN_NAME.match(character) else character
         if piece == "%":
             reason = "'%' must be followed by two hex digits"
         else:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from hushlist.core.errors import UrlError
@@ -293,8 +292,7 @@ class StepChange(NamedTuple):
     after: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Profile:
+class Profile(NamedTuple):
     """Steps that make a URL canonical, each a pure function with the step's name: two profiles differ only as data.
 
     The methods raise ``UrlError`` if ``split`` refuses the URL, or a step leaves nothing of the host.

@@ -213,7 +213,7 @@ class FileRule:
         """The match, as decisions have them: of what is listed, that of the list, with this rule's action."""
         if self.listed and facts is not None and facts.listed:
             (match,) = facts.listed
-            terms = replace(match.rule.terms, action=self.action, reason=self.reason or match.rule.terms.reason)
+            terms = match.rule.terms._replace(action=self.action, reason=self.reason or match.rule.terms.reason)
             return match._replace(rule=match.rule._replace(terms=terms), file=facts.seen)
         reason = self.reason
         if self.infected and facts is not None and facts.infection:

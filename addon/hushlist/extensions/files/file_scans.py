@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import TypeVar
 
 from mitmproxy import http
@@ -82,7 +81,7 @@ class FileScans:
         match = match_of_unseen(judgement, facts, f"not scanned: {why}")
         if what == "block":
             return match
-        terms = replace(match.rule.terms, action=Action.TAG)
+        terms = match.rule.terms._replace(action=Action.TAG)
         self._outcome.record(flow, judgement, match._replace(rule=match.rule._replace(terms=terms)))
         return ""
 

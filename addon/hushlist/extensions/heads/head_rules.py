@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar
 
@@ -106,7 +106,7 @@ class HeadRule:
         if self.listed is not None:
             pattern, terms, line = self.listed.rule
             via = ", ".join(filter(None, (self.listed.via, evidence)))
-            return self.listed._replace(rule=Rule(pattern, replace(terms, action=Action.BLOCK), line), via=via)
+            return self.listed._replace(rule=Rule(pattern, terms._replace(action=Action.BLOCK), line), via=via)
         terms = Terms(Action.BLOCK, "policy", self.source, self.category, self.reason, layer="heads")
         return Match(Rule(HeadPattern("head of an answer"), terms, self.line), evidence.encode(), (0, 0))
 

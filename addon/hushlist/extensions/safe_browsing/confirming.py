@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from hushlist.core.decide.verdict import Confirmed
 from hushlist.core.match.context import Telling
@@ -51,7 +50,7 @@ def _confirmed(match: Match, named: ThreatList, verdict: Verdict, request: Reque
             continue
         if not threat.is_frame_only or _is_of_frame(request):
             via = verdict.via(threat, service)
-            confirmed_terms = replace(terms, category=service.category_of(threat.kind) or terms.category)
+            confirmed_terms = terms._replace(category=service.category_of(threat.kind) or terms.category)
             yield match._replace(rule=Rule(pattern, confirmed_terms, line), via=via, confirmed_by=service.server)
 
 
@@ -62,7 +61,7 @@ def _possible(match: Match, named: ThreatList) -> Iterator[Match]:
         terms = match.rule.terms
         for category in dict.fromkeys(category for _, category in named.service.categories):
             if category != terms.category:
-                yield match._replace(rule=match.rule._replace(terms=replace(terms, category=category)))
+                yield match._replace(rule=match.rule._replace(terms=terms._replace(category=category)))
 
 
 def _is_of_frame(request: Request | None) -> bool:

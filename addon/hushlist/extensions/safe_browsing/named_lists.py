@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from hushlist.core.lists.list_keys import DEFAULTS_KEYS, SCOPE_KEYS, read_defaults
 from hushlist.core.lists.yaml_nodes import YamlNode
 from hushlist.core.match.rule import Action
@@ -33,8 +31,7 @@ def prefix_files(entry: YamlNode, layer: str, reading: Reading) -> list[ListFile
     files: list[ListFile] = []
     for threat_list in () if service is None else (ThreatList(service, name) for name in service.lists):
         reading.confirmers[threat_list.key] = threat_list
-        terms = replace(
-            defaults,
+        terms = defaults._replace(
             title=defaults.title or threat_list.name,
             category=threat_list.category or defaults.category,
             layer=layer,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
 
@@ -133,7 +133,7 @@ def read_services(octets: bytes, defaults: ListDefaults, report: ProblemReport) 
         fields.require("services", "services", "the list has none")
         defaults = read_defaults(fields).behind(defaults)
         listed = iter(_read_own(fields, report)[1].values())
-    defaults = replace(defaults, action=defaults.action or Action.PASS)
+    defaults = defaults._replace(action=defaults.action or Action.PASS)
     for service in listed:
         reason = None if defaults.reason else service.title
         terms = defaults.terms(report.source, category=service.category, reason=reason)

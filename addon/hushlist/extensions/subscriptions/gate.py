@@ -14,7 +14,7 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from itertools import count, product, takewhile
 from pathlib import Path
 from shutil import rmtree
@@ -196,7 +196,7 @@ class Gate:
     def _key(self, chunked: ChunkedList, current: Version, popular: tuple[bytes, ...]) -> str:
         file = chunked.file
         domains = hashlib.sha256(b"\n".join(popular)).hexdigest()
-        by = (file.format.reader, astuple(file.defaults), astuple(file.gate), domains)
+        by = (file.format.reader, file.defaults, file.gate, domains)
         return hashlib.sha256(json.dumps((chunked.digest, current.digest, self.code, by)).encode()).hexdigest()
 
     def use(self, lists: Sequence[ChunkedList]) -> None:

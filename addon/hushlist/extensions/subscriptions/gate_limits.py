@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
 from hushlist.core.policy.key_types import (
@@ -26,8 +25,7 @@ from hushlist.core.policy.keys import NONE, Key, Type
 _PERCENT = re.compile(r"([0-9]{1,2})%")
 
 
-@dataclass(frozen=True, slots=True)
-class GateLimits:
+class GateLimits(NamedTuple):
     #: whether it has to be a list of its format
     format: bool = True
     #: the percentage of its rules that it may lose; ``None``: all of them
@@ -48,7 +46,7 @@ class GateLimits:
     @property
     def is_off(self) -> bool:
         """Whether it may change as it likes."""
-        return self == replace(_OFF, is_own=self.is_own, rolling=self.rolling, file=self.file)
+        return self == _OFF._replace(is_own=self.is_own, rolling=self.rolling, file=self.file)
 
 
 _OFF = GateLimits(format=False, loses=None, suffixes=False, popular=False, requests=None)
@@ -93,12 +91,12 @@ def _read(node: YamlNode, rows: tuple[Key, ...], before: GateLimits, reading: Re
     fields = read_switch(node, "gate", names_of(rows), reading.report)
     if isinstance(fields, bool):
         return before if fields else _OFF
-    return replace(before, **read_rows(rows, fields, reading), is_own=before.is_own or "loses" in fields)
+    return before._replace(**read_rows(rows, fields, reading), is_own=before.is_own or "loses" in fields)
 
 
 def limits_of_policy(reading: Reading) -> GateLimits:
     """The limits of lists that have none of their own."""
-    limits: GateLimits = replace(reading.values.get("gate", GateLimits()), file=None)
+    limits: GateLimits = reading.values.get("gate", GateLimits())._replace(file=None)
     return limits
 
 

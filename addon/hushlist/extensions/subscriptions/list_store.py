@@ -21,9 +21,9 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, fields, replace
 from io import BufferedWriter
 from pathlib import Path
+from typing import NamedTuple
 
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.system.files import (
@@ -55,8 +55,7 @@ _LATEST = 10**10 - 1
 _DIGEST = re.compile("[0-9a-f]{64}")
 
 
-@dataclass(frozen=True, slots=True)
-class Version:
+class Version(NamedTuple):
     """A whole copy of a list."""
 
     #: SHA-256 of the content, in hexadecimal
@@ -66,8 +65,7 @@ class Version:
     since: float
 
 
-@dataclass(frozen=True, slots=True)
-class ListState:
+class ListState(NamedTuple):
     """What is known of a list's updates. Times are in seconds of Unix time; 0 is never."""
 
     #: where it comes from, for people
@@ -255,9 +253,9 @@ class ListStore:
     def note(self, **changes: str | float | tuple[str, ...]) -> ListState:
         """Change fields of the state."""
         before = self.state()
-        state = replace(before, **changes)  # type: ignore[arg-type]  # the fields' own types
+        state = before._replace(**changes)  # type: ignore[arg-type]  # the fields' own types
         if state != before:
-            replace_file(self.folder / "state.json", json.dumps(asdict(state)).encode(), is_private=True)
+            replace_file(self.folder / "state.json", json.dumps(state._asdict()).encode(), is_private=True)
         return state
 
     def _point(self, versions: Iterable[Version]) -> None:
@@ -342,14 +340,14 @@ def _state_of(plain: Mapping[str, object]) -> ListState:
     """A state from JSON; a field of the wrong type is as new."""
     new = ListState()
     values: dict[str, object] = {}
-    for field in fields(ListState):
-        before, value = getattr(new, field.name), plain.get(field.name)
+    for name, before in new._asdict().items():
+        value = plain.get(name)
         value = tuple(map(str, value)) if isinstance(before, tuple) and isinstance(value, list) else value
         if isinstance(value, float | int):
             value = type(before)(_number(value)) if isinstance(before, float | int) else None
         if type(value) is type(before):
-            values[field.name] = value
-    return replace(new, **values)  # type: ignore[arg-type]  # checked above
+            values[name] = value
+    return new._replace(**values)  # type: ignore[arg-type]  # checked above
 
 
 def _number(value: object) -> float:

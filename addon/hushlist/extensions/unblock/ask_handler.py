@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from http import HTTPStatus
 from urllib.parse import parse_qs, urlencode
 
@@ -122,7 +122,7 @@ def file_access_request(
         language = DEFAULT_LANGUAGE if policy is None else policy.of("language")
         notice = notice_of(filed, privacy, language, device_names_shown(policy, privacy))
         if policy is not None and is_of_group_alone(policy, filed):
-            notice = replace(notice, group=filed.group)
+            notice = notice._replace(group=filed.group)
         base = None if policy is None else policy.of("own-address")
         if base is not None:
             texts = live_texts()[language]
@@ -131,7 +131,7 @@ def file_access_request(
                 taps = overrides.taps_of(filed.id, recipient)
                 return [Button(choice_text(choice, texts), f"{base}{ANSWER}{token}") for choice, token in taps.items()]
 
-            notice = replace(notice, buttons=buttons)
+            notice = notice._replace(buttons=buttons)
         runtime.notify(notice)
 
 

@@ -178,7 +178,7 @@ def side_of_list(path: Path, form: str | None, defaults: ListDefaults, key: Seal
     ``key`` is that of sealed hashes; without it, nothing can be decided by them. ``SourceError`` if there is no such
     list.
     """
-    files = tuple(list_files(path, form, replace(defaults, layer=defaults.layer or _LAYER)))
+    files = tuple(list_files(path, form, defaults._replace(layer=defaults.layer or _LAYER)))
     seals = {} if key is None else {key.fingerprint: key}
     looks = fingerprints(file.path for file in files)
     return _side(path, files, Policy(str(path), (Layer(_LAYER, lists=files),), seals=seals, files=looks))
@@ -227,7 +227,7 @@ def _replacements(file: ListFile, olds: Sequence[ListFile], new: Path, *, is_fol
 
     The first of a folder also brings the files that the old folder does not have.
     """
-    defaults = replace(file.defaults, name=file.defaults.name or file.path.stem)
+    defaults = file.defaults._replace(name=file.defaults.name or file.path.stem)
     if not is_folder:
         return [replace(file, path=new, defaults=defaults)]
     files = [replace(file, path=new / file.path.name, defaults=defaults)]

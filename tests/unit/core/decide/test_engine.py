@@ -773,7 +773,7 @@ class Granted(Overrides):
 
 def recategorized(rule: Rule, category: str | None, *, warns: bool) -> Rule:
     action = Action.WARN if warns and rule.terms.action is Action.BLOCK else rule.terms.action
-    return rule._replace(terms=replace(rule.terms, category=category, action=action))
+    return rule._replace(terms=rule.terms._replace(category=category, action=action))
 
 
 @pytest.mark.slow
@@ -896,7 +896,7 @@ def test_no_grant_opens_what_a_check_blocks_or_what_cannot_be_read() -> None:
 
 
 def below_of(rule: Rule) -> Rule:
-    return rule._replace(terms=replace(rule.terms, layer="second"))
+    return rule._replace(terms=rule.terms._replace(layer="second"))
 
 
 @pytest.mark.parametrize("grant", [("host", "other.example"), ("url", "http://other.example/")])
@@ -954,12 +954,12 @@ def test_hashes_that_begin_alike_are_searched_not_read_through(length: int) -> N
 
 def test_a_rule_in_the_clear_that_may_allow_something_on_a_host_is_known_of() -> None:
     good = "hrn://h.example/good"
-    block, allow, named = TERMS, replace(TERMS, action=Action.ALLOW), replace(TERMS, category=good)
+    block, allow, named = TERMS, TERMS._replace(action=Action.ALLOW), TERMS._replace(category=good)
     rules = [
         *(Rule(Expression(value), block, 1) for value in (b"a.example/", b"a.example/x", b"b.example/", b"c.example/")),
         *(Rule(Expression(value), allow, 2) for value in (b"b.example/x", b"whole.example/")),
         *(Rule(Expression(value), named, 3) for value in (b"c.example/x", b"a.example/x/y")),
-        Rule(Expression(b"a.example/z"), replace(TERMS, action=Action.TAG), 4),
+        Rule(Expression(b"a.example/z"), TERMS._replace(action=Action.TAG), 4),
     ]
     index = index_of(rules)
     said = GroupSettings(categories={good: ScheduledAction(Action.PASS, "policy.yaml", 1, otherwise=Action.ALLOW)})
@@ -973,7 +973,7 @@ def test_a_rule_in_the_clear_that_may_allow_something_on_a_host_is_known_of() ->
 
 def test_of_two_lists_the_one_that_allows_counts() -> None:
     """Guides of several parts of the sources are for the same host."""
-    allow = replace(TERMS, action=Action.ALLOW, layer="second")
+    allow = TERMS._replace(action=Action.ALLOW, layer="second")
     rules = [Rule(Expression(b"h.example/x"), TERMS, 1), Rule(Expression(b"h.example/y"), allow, 1)]
     for some in (rules, rules[::-1]):
         engine = Engine(Policy("policy.yaml", (Layer(""), Layer("second"))), index_of(some))
@@ -1194,7 +1194,7 @@ def test_what_cannot_be_seen_through_has_everything_decrypted_where_its_layer_is
 
 def test_a_check_that_needs_the_requests_has_everything_decrypted() -> None:
     for code in CHECKS:
-        rule = Rule(Check(code), replace(TERMS, layer="first"), 1)
+        rule = Rule(Check(code), TERMS._replace(layer="first"), 1)
         engine = Engine(Policy("policy.yaml", (Layer("first", (rule,)),)), index_of(()))
         needs = f"the check {code} in layer first needs the requests"
         is_of_names = code in ("well-known-port", "rare-ipv4", "names-disagree")

@@ -207,10 +207,10 @@ def test_a_policy_with_other_channels_loses_nothing_that_waits_for_those_that_st
     told = Notifier((ONE, ONE, OTHER), hang, clock=clock)
     told.send(NOTICE)
     assert sorted(str(network.next()[0]) for _ in range(3)) == sorted(map(str, (ONE, ONE, OTHER)))
-    told.send(replace(NOTICE, title="waits"))
+    told.send(NOTICE._replace(title="waits"))
     told.use((THIRD, ONE))
     go_on.set()
-    assert network.next() == (ONE, replace(NOTICE, title="waits"))
+    assert network.next() == (ONE, NOTICE._replace(title="waits"))
     for number in range(MOST_NOTICES):  # the channel that stays has sent two: its limit goes on, too
         told.send(Notice(str(number), "", client=str(number)))
     assert f"{ONE.name}: {MOST_NOTICES} notices within an hour" in caplog.text

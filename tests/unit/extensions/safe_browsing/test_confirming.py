@@ -67,7 +67,7 @@ def engine(
     **settings: object,
 ) -> Engine:
     named = ThreatList(service, name)
-    terms = replace(TERMS, confirmer=named.key)
+    terms = TERMS._replace(confirmer=named.key)
     rules = [Rule(ExpressionHash(full_hash(own)[:4]), terms, at) for at, own in enumerate((BAD, PATH, ODD), 1)]
     policy = Policy(
         "policy.yaml",
@@ -124,7 +124,7 @@ def test_an_engine_that_does_not_wait_names_what_it_would_ask(server: Server, *,
 
 
 def test_what_can_change_nothing_is_not_asked(server: Server) -> None:
-    allow = Rule(Expression(BAD), replace(OVER, action=Action.ALLOW), 1)
+    allow = Rule(Expression(BAD), OVER._replace(action=Action.ALLOW), 1)
     own = engine(server, allow, Rule(Expression(PATH), OVER, 2))
     assert own.decide_url(b"http://bad.example/").action is Action.ALLOW
     assert own.decide_url(b"http://site.example/bad/").action is Action.BLOCK

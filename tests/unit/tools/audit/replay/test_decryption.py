@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -119,7 +118,7 @@ def test_what_is_decided_as_recorded_is_counted_so(tmp_path: Path) -> None:
 @given(given_rules())
 def test_where_needed_loses_no_decision_of_rules_in_the_clear(some: RulesAndRequests) -> None:
     clear = (rule for rule in some.rules if not isinstance(rule.pattern, ExpressionHash | HashedUri))
-    rules = [rule._replace(terms=replace(rule.terms, category=None)) for rule in clear]
+    rules = [rule._replace(terms=rule.terms._replace(category=None)) for rule in clear]
     engine = Engine(Policy("policy.yaml", (Layer("first"), Layer("second")), Action.PASS), index_of(rules))
     urls = [parts._replace(scheme=b"https").join() for parts in some.requested]
     tally = tally_of(engine, [*map(RecordedRequest, urls)])
