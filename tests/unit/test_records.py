@@ -32,7 +32,7 @@ MODULES = """
     hushlist.extensions.dashboard.people
     hushlist.extensions.devices.known_devices hushlist.extensions.devices.network_tables
     hushlist.extensions.dashboard.api_description hushlist.extensions.policy_edits.policy_change
-    hushlist.extensions.fleet.proxy_records hushlist.extensions.formats.json_shape hushlist.extensions.formats.rpz
+    hushlist.extensions.fleet.proxy_records hushlist.extensions.formats.rpz
     hushlist.extensions.journal.log_database
     hushlist.extensions.journal.log_keys hushlist.extensions.journal.log_record
     hushlist.extensions.needs.page_needs hushlist.extensions.notify.notify_channels hushlist.extensions.quotas.quotas
@@ -111,8 +111,8 @@ def is_nothing(value: object) -> bool:
     """Whether a value is as its type makes it of nothing."""
     try:
         return value is None or callable(value) or value == type(value)()
-    except TypeError:  # it is made of something
-        return False
+    except TypeError:  # it is made of something, or a mapping that nobody can change
+        return not value
 
 
 def test_what_a_record_leaves_out_is_nothing() -> None:

@@ -344,8 +344,8 @@ def _is_foreign(flow: http.HTTPFlow) -> bool:
     """
     request, headers = flow.request, flow.request.headers
     host = f"[{request.host}]" if ":" in request.host else request.host
-    own = f"{request.scheme}://{HOST if request.host == HOST else f'{host}:{request.port}'}"
-    is_ours = headers.get("origin", own) == own
+    site = f"{request.scheme}://{HOST if request.host == HOST else f'{host}:{request.port}'}"
+    is_ours = headers.get("origin", site) == site
     return request.method == "POST" and not (
         is_ours and headers.get("sec-fetch-site", "same-origin") in ("none", "same-origin")
     )
