@@ -31,7 +31,7 @@ from hushlist.core.url.request import WEB, WEBSOCKET, Request
 _WITH_FILTERS = (*WEB, *WEBSOCKET)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Case:
     """What is decided, and what all its names and forms share."""
 

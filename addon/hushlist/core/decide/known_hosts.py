@@ -34,7 +34,7 @@ from hushlist.core.url.request import Request, canonical_host
 MOST_KNOWN = 1 << 14
 
 
-@dataclass(slots=True)  # not frozen: that is slow to make, and every new host makes one
+@dataclass(slots=True, eq=False, repr=False)  # not frozen: that is slow to make, and every new host makes one
 class KnownHost:
     """What the rules say about one spelling of a host, to one group."""
 

@@ -36,7 +36,7 @@ SWITCH = ("on", "off")
 _LONGEST_SECRET = 1 << 12
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Reading:
     """What readers of keys need of the policy that they are in; remembers the files that it names."""
 

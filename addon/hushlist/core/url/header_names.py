@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import string
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 # Spec: RFC 3875, 4.1.18: "replacing all "-" characters with "_"": to a program behind CGI, and to what took its names
 # over (WSGI, Rack, PHP), X_Host is X-Host. PHP replaces a dot, too.
-AS_READ = bytes.maketrans(string.ascii_uppercase.encode() + b"_.", string.ascii_lowercase.encode() + b"--")
+AS_READ = bytes(range(256)).lower().translate(bytes.maketrans(b"_.", b"--"))
 
 
 # What servers believe of a request beside its own line and Host. No browser sends such a field; in front of a server,
