@@ -257,7 +257,7 @@ def judge(
         short = shorten(good, new, folder)
         if short is not None:
             was, now = (chunk_list(replace(new.file, copy=path)) for path in short)
-            strict = replace(limits, is_own=True)
+            strict = limits._replace(is_own=True)
             if _compared(was, now, popular, strict, folder, 1, None) == () and now.report.bad <= was.report.bad:
                 return (), True
     why = _compared(good, new, popular, limits, folder, jobs, progress)
