@@ -37,7 +37,7 @@ _HOLDS = {
 _DIRECTIVE = re.compile(rb"^(?:\xef\xbb\xbf)?[ \t]*+!#(if|else|endif)\b[ \t]*+([^\r\n]{0,1000})", re.MULTILINE)
 _NAME, _CONDITION = (
     re.compile(r"[A-Za-z_][A-Za-z0-9_]*+"),
-    re.compile(r"(?:\s|&&|\|\||[!()]|[A-Za-z_][A-Za-z0-9_]*+)++"),
+    re.compile(r"(?:\s|&&|\|\||[!()]|[A-Za-z_]|(?<=[A-Za-z0-9_])[0-9])++"),
 )
 #: what becomes of a part of a condition whose names are 1 and 0, as long as nothing that binds more is left around it
 _STEPS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
