@@ -17,8 +17,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Coroutine, Generator, Iterable, Sequence
 from contextlib import suppress
-from itertools import compress, repeat
-from operator import is_not
+from itertools import compress
 from types import ModuleType
 from typing import Any, Generic, TypeVar
 
@@ -63,7 +62,7 @@ class HookCalls:
         arguments, addons = event.args(), _with_nested(self._addons.chain)
         await self._trigger(event, arguments, addons)
         (subject, *_) = arguments
-        if isinstance(subject, flow.Flow) and any(_named(addons, UpdateHook.name)):
+        if isinstance(subject, flow.Flow) and any(_hooks(addons, UpdateHook.name)):
             await self._trigger(UpdateHook([subject]), [[subject]], addons)
 
     async def trigger_event(self, event: Hook) -> None:
@@ -74,7 +73,7 @@ class HookCalls:
         """Call each hook, as mitmproxy does; and that of the filter, whatever the addons before it do."""
         name, filter_ = event.name, self.filter
         unasked = getattr(filter_, name, None)
-        hooks = _named(addons, name)
+        hooks = _hooks(addons, name)
         for addon, hook in compress(zip(addons, hooks, strict=True), hooks):
             if addon is filter_:
                 unasked = None
@@ -99,21 +98,22 @@ class HookCalls:
 
 def _with_nested(addons: Iterable[Any]) -> list[Any]:
     """Addons, each followed by those within it, as they are now: one may come, go, or be another at any time."""
-    every = [*addons]
-    within = _named(every, "addons")
-    for place in reversed([*compress(range(len(every)), map(is_not, within, repeat(None)))]):
+    every: list[Any] = []
+    for addon in addons:
+        every.append(addon)
         try:
-            every[place + 1 : place + 1] = _with_nested(map(_names_of, within[place]))
+            if within := getattr(addon, "addons", None):
+                every += _with_nested(map(_names_of, within))
         except Exception:
             with safecall():
                 raise
     return every
 
 
-def _named(addons: Iterable[Any], name: str) -> list[Any]:
-    """What each addon has by a name, or ``None``, as it is now: an addon may get another one, or lose it, any time."""
+def _hooks(addons: Iterable[Any], name: str) -> list[Any]:
+    """The hook of each addon, or ``None``, as it is now: an addon may get another one, or lose it, at any time."""
     try:
-        return [*map(getattr, addons, repeat(name), repeat(None))]
+        return [getattr(addon, name, None) for addon in addons]
     except Exception:  # of one, which is logged
         hooks: list[Any] = []
         for addon in addons:
