@@ -40,9 +40,13 @@ def write_lists(folder: Path, *lists: Mapping[str, str], **settings: object) -> 
 
 
 def environment(policy: Path) -> dict[str, str]:
-    """What a process needs to use this checkout, and the cache of this policy; it keeps its bytecode, as installed."""
+    """What a process needs to use this checkout, and this policy's cache and state, not those of who measures.
+
+    It keeps its bytecode, as installed.
+    """
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    return {**kept, "PYTHONPATH": str(ADDON), "XDG_CACHE_HOME": str(_cache(policy))}
+    folders = {"XDG_CACHE_HOME": str(_cache(policy)), "XDG_STATE_HOME": str(policy.parent / "state")}
+    return {**kept, "PYTHONPATH": str(ADDON), **folders}
 
 
 def _cache(policy: Path) -> Path:
