@@ -147,6 +147,8 @@ class AddonOptions:
                 logger.error("hushlist: %s", Lines(error), extra=ENDS_THE_START)  # noqa: TRY400
             self._start_error = str(error)
             self.has_ended_start = is_checked(ctx.master.addons)
+        else:
+            self.has_ended_start = False
 
     def _use(self, updated: set[str], *, is_running: bool) -> None:
         if not is_running:

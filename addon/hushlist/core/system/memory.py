@@ -54,8 +54,8 @@ class LatestEntries(OrderedDict[_Key, _Value]):
         self._most = most
 
     def __setitem__(self, key: _Key, value: _Value) -> None:
+        self.pop(key, None)  # so that it is the last; another thread may take one out at any time
         super().__setitem__(key, value)
-        self.move_to_end(key)
         if len(self) > self._most:
             self.popitem(last=False)
 

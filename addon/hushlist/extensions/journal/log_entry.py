@@ -10,7 +10,7 @@ b'{"reference": "003F8KQ71Z", "time": "2026-12-24T22:30:00.250Z", "user": "me\\\
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import repeat
 from typing import Any, NamedTuple
@@ -61,7 +61,9 @@ def entry_of(record: LogRecord, privacy: Privacy, device_of: DeviceNames | None 
     reference, moment, decision, address, name, group, method, would_block, grant, duration, request = record
     device = device_of(address, name) if device_of and address and privacy.clients is LoggedClients.KEEP else None
     of_client = _of_client if len(f"{name}{method}") <= _SHORT else _of_client.__wrapped__
-    about, client, user = of_client(address, name, None if device == UNNAMED else device, group, method, privacy)
+    about, client, user = of_client(
+        address, name, None if device == UNNAMED else device, group, method, privacy.clients, privacy.pseudonym
+    )
     time, (url, original) = time_text(moment), shown_urls(decision, request, privacy)
     action, winner = decision.action._value_, decision.winner  # without a call of Python
     said, of_rule = f'"action": "{action}"', _NO_RULE
@@ -70,9 +72,9 @@ def entry_of(record: LogRecord, privacy: Privacy, device_of: DeviceNames | None 
     if would_block:
         said += ', "would_block": true'
     if winner is not None:
-        is_short = len(winner.expression) <= _SHORT
-        of_rule = (_of_rule if is_short else _of_rule.__wrapped__)(
-            winner.rule.terms, winner.rule.line, winner.expression, winner.via, privacy
+        expression = shown_url(winner.expression, privacy)
+        of_rule = (_of_rule if len(expression) <= _SHORT else _of_rule.__wrapped__)(
+            winner.rule.terms, winner.rule.line, expression, winner.via
         )
         said += f", {of_rule.members}"
     if more := _more_of(decision, grant):
@@ -114,8 +116,15 @@ class _ClientTexts(NamedTuple):
 
 @lru_cache(1024)
 def _of_client(
-    address: str | None, name: str | None, device: str | None, group: str | None, method: str | None, privacy: Privacy
+    address: str | None,
+    name: str | None,
+    device: str | None,
+    group: str | None,
+    method: str | None,
+    clients: LoggedClients,
+    pseudonym: Callable[[str, str], str],
 ) -> _ClientTexts:
+    privacy = Privacy(clients=clients, pseudonym=pseudonym)
     client, user = who("client", address and address_text(address), privacy), who("user", name, privacy)
     fields = {"client": client, "user": user, "device": device, "group": group, "method": method}
     members = "".join(f'"{name}": {to_json(value)}, ' for name, value in fields.items() if value is not None)
@@ -133,14 +142,14 @@ _NO_RULE = _RuleTexts("", (NULL,) * len(_OF_RULE))
 
 
 @lru_cache(512)
-def _of_rule(terms: Terms, line: int, expression: bytes, via: str | None, privacy: Privacy) -> _RuleTexts:
+def _of_rule(terms: Terms, line: int, expression: str, via: str | None) -> _RuleTexts:
     fields: dict[str, object] = {
         "layer": terms.layer,
         "category": terms.category,
         "list": terms.list,
         "title": terms.title,
         "rule": f"{terms.source}:{line}",
-        "expression": shown_url(expression, privacy),
+        "expression": expression,
         "reason": terms.reason,
         "via": via,
     }

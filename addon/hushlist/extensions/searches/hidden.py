@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import chain, islice, takewhile
 
 from hushlist.core.policy.policy_file import Policy
@@ -34,6 +34,8 @@ _TRANSLATED = b".translate.goog"
 _LABELS = bytes(octet if octet in b"abcdefghijklmnopqrstuvwxyz0123456789-" else ord(" ") for octet in range(256))
 #: so many addresses of engines inside a URL are looked at; what has more is taken for a search
 _MOST_WITHIN = 8
+#: characters of an authority whose engines are kept
+_LONGEST_KEPT = 256
 
 
 class HiddenSearches:
@@ -47,7 +49,7 @@ class HiddenSearches:
         of_others = chain.from_iterable(host.split(b".") for host in (SEARCH_HOST, WORD_HOST, _TRANSLATED))
         #: labels of which a text has one if anything in it may be a search
         self._labels = self._engines.labels.union(of_others)
-        self._of_authority = lru_cache(1024)(self._engines_of)
+        self._of_authority = lru_cache(1024)(partial(_of_authority, self._engines))
 
     def __call__(self, text: str) -> str:
         """A text without what was searched."""
@@ -59,7 +61,8 @@ class HiddenSearches:
             return text
         head = match[1] + match[2]
         path, rest = (part.encode("ascii", "backslashreplace") for part in (match[3], match[4]))
-        engines = self._of_authority(match[2])
+        of_authority = self._of_authority if len(match[2]) <= _LONGEST_KEPT else self._of_authority.__wrapped__
+        engines = of_authority(match[2])
         if engines is None:
             return f"{head}/?{REMOVED}"
         path, rest = percent_decode_repeatedly(path), rest and percent_decode_repeatedly(rest)
@@ -76,18 +79,6 @@ class HiddenSearches:
         """Whether a decoded text has a label of a host whose searches are hidden; if not, there is none in it."""
         return not self._labels.isdisjoint(octets.lower().translate(_LABELS).split())
 
-    def _engines_of(self, authority: str) -> list[Engine] | None:
-        """The engines of a URL's authority; ``None`` for a host that only stands for searches."""
-        host = percent_decode_repeatedly(authority.encode("ascii", "backslashreplace")).lower()
-        host = host.rpartition(b"@")[2].partition(b":")[0].rstrip(b".")
-        return None if host in (SEARCH_HOST, WORD_HOST) else self._of_host(host)
-
-    def _of_host(self, host: bytes) -> list[Engine]:
-        """The engines of a host, or of that whose pages it translates."""
-        if host.endswith(_TRANSLATED):
-            host = host.removesuffix(_TRANSLATED).replace(b"--", b"\0").replace(b"-", b".").replace(b"\0", b"-")
-        return self._engines.of_host(host)
-
     def _is_within(self, text: bytes, end: int) -> bool:
         """Whether an address that begins before an end, inside a decoded text, is that of a search."""
         near = self._near(text, end)
@@ -100,8 +91,22 @@ class HiddenSearches:
     def _near(self, text: bytes, end: int) -> list[tuple[int, list[Engine]]]:
         """Where engines' hosts end in a text, with the engines; one more than are looked at."""
         hosts = takewhile(lambda host: host.start(1) <= end, _HOST_WITHIN.finditer(text))
-        named = ((host.end(), self._of_host(host[1].lower().rstrip(b"."))) for host in hosts)
+        named = ((host.end(), _of_host(self._engines, host[1].lower().rstrip(b"."))) for host in hosts)
         return list(islice((pair for pair in named if pair[1]), _MOST_WITHIN + 1))
+
+
+def _of_authority(engines: Engines, authority: str) -> list[Engine] | None:
+    """The engines of a URL's authority; ``None`` for a host that only stands for searches."""
+    host = percent_decode_repeatedly(authority.encode("ascii", "backslashreplace")).lower()
+    host = host.rpartition(b"@")[2].partition(b":")[0].rstrip(b".")
+    return None if host in (SEARCH_HOST, WORD_HOST) else _of_host(engines, host)
+
+
+def _of_host(engines: Engines, host: bytes) -> list[Engine]:
+    """The engines of a host, or of that whose pages it translates."""
+    if host.endswith(_TRANSLATED):
+        host = host.removesuffix(_TRANSLATED).replace(b"--", b"\0").replace(b"-", b".").replace(b"\0", b"-")
+    return engines.of_host(host)
 
 
 def _parted(text: bytes) -> tuple[bytes, bytes]:

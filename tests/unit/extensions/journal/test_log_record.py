@@ -6,6 +6,7 @@ import json
 import re
 import stat
 from pathlib import Path
+from weakref import ref
 
 import pytest
 from hypothesis import given
@@ -28,6 +29,7 @@ from hushlist.extensions.journal.log_identifiers import (
 )
 from hushlist.extensions.journal.log_keys import LoggedClients, LoggedQueries, LoggedRequests
 from hushlist.extensions.journal.log_record import Privacy, is_wanted, to_line, url_of
+from hushlist.extensions.searches.hidden import HiddenSearches
 from unit.extensions.journal.samples import EVE, decided, record
 from unit.hostile import octets, urls
 from unit.rows import each_row
@@ -283,3 +285,16 @@ def test_a_key_that_vanishes_is_an_error(tmp_path: Path, monkeypatch: pytest.Mon
     with pytest.raises(FileNotFoundError, match=r"it vanished$"):
         keep_key(tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_hides_the_searches_of_a_policy_goes_with_it() -> None:
+    hides = HiddenSearches()
+    kept, privacy = ref(hides), Privacy(LoggedQueries.WITHOUT_SEARCHES, hides=hides)
+    for url in (
+        "http://ads.example/x",
+        "http://www.google.com/search?q=x",
+        f"http://{'a' * 300}.google.com/search?q=x",
+    ):
+        assert fields_of(record(url), privacy)
+    del hides, privacy
+    assert kept() is None  # at once, since the collector leaves alone what was there at the start

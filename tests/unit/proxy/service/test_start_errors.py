@@ -61,7 +61,12 @@ def test_who_comes_while_a_start_ends_is_refused(tmp_path: Path, is_started: boo
             check.finish()
         context.configure(hushlist, hushlist_policy=str(tmp_path / "policy.yaml"))
         hushlist.client_connected(client)
-    assert client.error == (None if is_started else "the start has failed")
+        assert client.error == (None if is_started else "the start has failed")
+        (tmp_path / "good.yaml").write_text("layers: []\n")
+        context.configure(hushlist, hushlist_policy=str(tmp_path / "good.yaml"))
+        later = tflow.tclient_conn()
+        hushlist.client_connected(later)
+    assert later.error is None  # of a program that did not end
 
 
 @pytest.mark.parametrize("name", ["mitmproxy.addonmanager", "root", "hushlisted"])
