@@ -31,6 +31,8 @@ from support.policies import write_policy
 from support.seven_zip import LZMA, archive, index
 
 _PROGRAM = b"MZ\x90\0" + bytes(1 << 19)
+#: how an origin answers that closes its connection then: else the proxy may just have begun to send on it
+_ONCE = b"HTTP/1.1 200 OK\r\nConnection: close\r\n"
 _RULES = """
 files:
 - {content: audio, action: tag, reason: Sound}
@@ -228,7 +230,7 @@ def test_a_bomb_is_not_unpacked_but_refused_or_passed_on(tmp_path: Path, choice:
     def send(connection: socket.socket) -> None:
         is_tar = b"/members" in read_head(connection)
         field, octets = (b"", tar.getvalue()) if is_tar else (b"Content-Encoding: gzip\r\n", bomb)
-        connection.sendall(b"HTTP/1.1 200 OK\r\n%bContent-Length: %d\r\n\r\n%b" % (field, len(octets), octets))
+        connection.sendall(_ONCE + b"%bContent-Length: %d\r\n\r\n%b" % (field, len(octets), octets))
 
     def is_whole(path: str) -> bool:
         with suppress(httpx.RemoteProtocolError), client.stream("GET", f"http://good.test/{path}") as answer:
@@ -250,32 +252,28 @@ def serve(connection: socket.socket) -> None:
     head = read_head(connection)
     if b"/packed" in head:
         body = gzip.compress(b"") + gzip.compress(_PROGRAM)
-        connection.sendall(
-            b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(body) + body
-        )
+        connection.sendall(_ONCE + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
     elif b"/empty" in head:
         body = gzip.compress(b"") * 300 + gzip.compress(_PROGRAM)
-        connection.sendall(
-            b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(body) + body
-        )
+        connection.sendall(_ONCE + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
     elif b"/doubled" in head:
         body = gzip.compress(gzip.compress(_PROGRAM))
-        connection.sendall(
-            b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip, gzip\r\nContent-Length: %d\r\n\r\n" % len(body) + body
-        )
+        connection.sendall(_ONCE + b"Content-Encoding: gzip, gzip\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
     elif b"/foreign" in head:
-        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Encoding: a\r\nContent-Length: 9\r\n\r\nMZ" + bytes(7))
+        connection.sendall(_ONCE + b"Content-Encoding: a\r\nContent-Length: 9\r\n\r\nMZ" + bytes(7))
     elif b"/transfer" in head:
         body = gzip.compress(_PROGRAM)
-        connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n")
+        connection.sendall(_ONCE + b"Transfer-Encoding: gzip, chunked\r\n\r\n")
         connection.sendall(b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body))
     elif b"/events" in head:
-        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: 1\n\n")
+        connection.sendall(_ONCE + b"Content-Type: text/event-stream\r\n\r\ndata: 1\n\n")
         connection.recv(1)
     elif b"/part" in head:
-        connection.sendall(b"HTTP/1.1 206 Partial\r\nContent-Range: bytes 5-8/9\r\nContent-Length: 4\r\n\r\nprog")
+        connection.sendall(
+            b"HTTP/1.1 206 Partial\r\nConnection: close\r\nContent-Range: bytes 5-8/9\r\nContent-Length: 4\r\n\r\nprog"
+        )
     else:
-        connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        connection.sendall(_ONCE + b"Transfer-Encoding: chunked\r\n\r\n")
         while True:
             connection.sendall(b"10000\r\n" + bytes(1 << 16) + b"\r\n")
 
@@ -469,7 +467,7 @@ def serve_parts(connection: socket.socket) -> None:
     answer = b"HTTP/1.1 200 OK\r\n" if asked is None else b"HTTP/1.1 206 Partial Content\r\n"
     if asked is not None:
         answer += b"Content-Range: bytes %d-%d/%d\r\n" % (first, last, len(whole))
-    answer += b'ETag: "1"\r\nContent-Length: %d\r\n\r\n%b' % (len(octets), octets)
+    answer += b'Connection: close\r\nETag: "1"\r\nContent-Length: %d\r\n\r\n%b' % (len(octets), octets)
     connection.sendall(answer)
 
 
