@@ -63,7 +63,8 @@ class HookCalls:
         await self._trigger(event, arguments, addons)
         (subject, *_) = arguments
         if isinstance(subject, flow.Flow) and any(_hooks(addons, UpdateHook.name)):
-            await self._trigger(UpdateHook([subject]), [[subject]], addons)
+            update = UpdateHook([subject])
+            await self._trigger(update, update.args(), addons)
 
     async def trigger_event(self, event: Hook) -> None:
         """Call the hooks of an event."""

@@ -240,19 +240,15 @@ class Engine:
             known_host = hosts.by_name[request.hosts[0]]
         except UrlError as error:
             return self._unparsable(request, error.reason)
-        if known_host.decision is None and not self._is_simple:  # its address has to be looked at
-            return None
-        if self._checks and not self._is_harmless(request, known_host):
-            return None
         decision = known_host.decision or self._below(known_host, request.target)
         if decision is None or (self._overrides is not None and decision.action in STOPPING):
             return None
-        return decision.of(request)
+        return None if self._checks and not self._is_harmless(request, known_host) else decision.of(request)
 
     def _below(self, known_host: KnownHost, target: bytes, start: int = 0) -> Decision | None:
         """The decision without a URL, where no rule fits less than the host; ``None``: all has to be looked at.
 
-        The target begins at ``start``. No check can find anything in the request.
+        The target begins at ``start``. It holds for a request in which no check can find anything.
         """
         if (
             not self._is_simple

@@ -169,8 +169,6 @@ class GroupSettings:
         >>> GroupSettings(mode="tag").under("block").mode, GroupSettings().under("off").mode
         ('tag', 'off')
         """
-        if option in (MODES[0], self.mode):
-            return self
         return self if MODES.index(option) <= MODES.index(self.mode) else replace(self, mode=option)
 
     def behind(self, settings: GroupSettings, fields: MappingReader) -> GroupSettings:

@@ -41,7 +41,7 @@ _OF_FIELDS = ("reference", "time", "client", "user", "action", "category", "list
 COLUMNS = (*_OF_FIELDS, "host", "file", "media_type", "file_name", "record")
 _ACTION = COLUMNS.index("action")
 _OF_RULE = _OF_FIELDS[_ACTION + 1 :]
-#: most octets of an expression, or letters of a user and a method, with which texts are kept for later records
+#: most characters of an expression, or of a user's name and a method, with which texts are kept for later records
 _SHORT = 256
 #: what stands for NULL in the columns of an entry: None takes the sqlite3 of Python 3.11 as long as a row of texts
 NULL = 0
