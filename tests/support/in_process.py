@@ -37,6 +37,9 @@ class InProcess:
         compiled = compile_policy(source).let_go()
         return compiled.policy, compiled.index
 
+    def prepare(self, path: Path, *, before: Index | None = None) -> None:
+        """There is nothing to prepare."""
+
     def ask(
         self, work: str, path: Path, data: bytes = b"", *, before: Index | None = None, patience: float = 0.0
     ) -> dict[str, Any]:

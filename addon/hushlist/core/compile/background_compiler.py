@@ -9,6 +9,7 @@ is that process. It prints one JSON object. The work is one of
     start       the same, and whatever has no copy is due
     update      fetch what is due: what became of each list, for people
 
+It waits for a word on its standard input before it looks at a list: so it can be started before there is work for it.
 The index is that which is in use: of a list of which few lines have changed, only these are read. Other programs that
 look at a policy in such a process have ``serve`` answer for them. The ports are those of this machine on which the
 proxy listens. The modules that extensions name as ``lists`` fetch:
@@ -18,12 +19,13 @@ proxy listens. The modules that extensions name as ``lists`` fetch:
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import astuple, replace
 from pathlib import Path
@@ -50,6 +52,8 @@ from hushlist.core.system.platform import number_of_cores
 
 #: what is before the index that is in use
 _INDEX = "--index"
+#: what a process waits for
+_GO = b"go"
 #: files may change between compiling and checking them; after so many tries, it is an error
 _TRIES = 5
 #: seconds that compiling may take; ten million rules take minutes
@@ -64,6 +68,8 @@ class BackgroundCompiler:
     def __init__(self, own_ports: Iterable[int] = (), program: str = __name__) -> None:
         self._ports, self._program = tuple(own_ports), program
         self._process: subprocess.Popen[bytes] | None = None
+        #: a process that waits for the work of a command
+        self._ready: tuple[list[str], subprocess.Popen[bytes]] | None = None
         #: whether its process was ended, or will not be begun
         self.is_stopped = False
 
@@ -76,7 +82,7 @@ class BackgroundCompiler:
             PolicyError: with every problem of every file.
         """
         for _ in range(_TRIES):
-            answer = self.ask("start" if is_start else "compile", path, before=before)
+            answer = self.ask("start" if is_start else "compile", path, _GO, before=before)
             files = _fingerprints(answer["files"])
             if "problems" in answer:
                 problems = [Problem(*problem) for problem in answer["problems"]]
@@ -95,34 +101,49 @@ class BackgroundCompiler:
         problem = Problem(str(path), 0, path.name, "it changes again and again while it is read")
         raise PolicyError([problem], {path: fingerprint(path)})
 
+    def prepare(self, path: Path, *, before: Index | None = None) -> None:
+        """Start the process of the ``compile`` that comes next: that takes as long as to compile a small change."""
+        if self._ready is None:
+            command = self._command("compile", path, before)
+            with suppress(OSError, ValueError):  # "compile" says what is wrong
+                self._ready = command, _start(command)
+        if self.is_stopped:  # perhaps while the process started
+            self.stop()
+
     def update(self, path: Path) -> list[tuple[bool, str]]:
         """Fetch the lists of a policy that are due; for each, whether that went well, and what came of it.
 
         Raises:
             PolicyError: the process failed.
         """
-        return [(bool(is_good), str(text)) for is_good, text in self.ask("update", path)["updates"]]
+        return [(bool(is_good), str(text)) for is_good, text in self.ask("update", path, _GO)["updates"]]
 
     def stop(self) -> None:
         """End the process for good. Calls of ``compile``, present or later, fail at once."""
         self.is_stopped = True
-        process = self._process
+        process, ready, self._ready = self._process, self._ready, None
         if process is not None:
             process.kill()
+        if ready is not None:
+            _end(ready[1])
+
+    def _command(self, work: str, path: Path, before: Index | None) -> list[str]:
+        # "-P": do not import code from the folder where the proxy was started.
+        command = [sys.executable or "", "-P", "-m", self._program, work, str(path)]
+        command += [] if before is None else [_INDEX, before.source]
+        return [*command, *map(str, self._ports)]
 
     def ask(
         self, work: str, path: Path, data: bytes = b"", *, before: Index | None = None, patience: float = _LONGEST
     ) -> dict[str, Any]:
         """What the program answers, which reads ``data``; ``PolicyError`` if it fails, or takes too many seconds."""
-        # "-P": do not import code from the folder where the proxy was started.
-        command = [sys.executable or "", "-P", "-m", self._program, work, str(path)]
-        command += [] if before is None else [_INDEX, before.source]
-        command += map(str, self._ports)
-        environment = {**os.environ, **path_to_package(), VARIABLE: loaded_digest()}
+        command = self._command(work, path, before)
+        ready, self._ready = self._ready, None
+        if ready is not None and (ready[0] != command or ready[1].poll() is not None):
+            _end(ready[1])
+            ready = None
         try:
-            with subprocess.Popen(  # noqa: S603  our own module
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
-            ) as process:
+            with _start(command) if ready is None else ready[1] as process:
                 self._process = process
                 if self.is_stopped:  # while the process started
                     process.kill()
@@ -147,6 +168,18 @@ class BackgroundCompiler:
         raise _of_machine(path, why)
 
 
+def _start(command: Sequence[str]) -> subprocess.Popen[bytes]:
+    environment = {**os.environ, **path_to_package(), VARIABLE: loaded_digest()}
+    return subprocess.Popen(  # noqa: S603  our own module
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+    )
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    with process:
+        process.kill()
+
+
 def _of_machine(path: Path, why: str) -> PolicyError:
     """An error of the machine, not of the policy."""
     return PolicyError([Problem(str(path), 0, "compile", why)], {path: fingerprint(path)}, may_pass=True)
@@ -167,11 +200,18 @@ def serve(answer: Callable[[str, Path, Path | None, tuple[int, ...]], Mapping[st
         except ImportError as error:  # of what is loaded when it is needed
             print(json.dumps({OTHER: INCOMPLETE.format(error) if is_as_loaded() else OTHER_CODE}))
         sys.stdout.flush()
+        gc.freeze()  # an exit looks through everything for garbage, and who has asked waits for it
 
 
 def _answer(work: str, path: Path, before: Path | None, ports: tuple[int, ...]) -> Mapping[str, object]:
-    from hushlist.core.compile.policy_compiler import compile_policy  # the proxy, which starts this, does without
+    # the proxy, which starts this, does without
+    from hushlist.core.compile.policy_compiler import compile_policy
+    from hushlist.core.compile.worker_processes import BETWEEN_COLLECTIONS
 
+    gc.set_threshold(BETWEEN_COLLECTIONS)
+    _load_all(path)
+    if not sys.stdin.buffer.read():  # who has started this has ended
+        return {}
     policy = read_policy(path, ProblemReport(str(path)))
     # most policies start faster without it
     fetchers = [] if policy is None or not policy.subscribed else fetchers_of(policy)
@@ -195,6 +235,17 @@ def _answer(work: str, path: Path, before: Path | None, ports: tuple[int, ...]) 
         "held": [(str(path), why) for path, why in compiled.policy.held.items()],
         "temporary": None if compiled.temporary is None else str(compiled.temporary),
     }
+
+
+def _load_all(path: Path) -> None:
+    """Load what compiling needs, by the policy as it is now."""
+    from hushlist.core.match.public_suffixes import public_suffixes
+
+    policy = read_policy(path, ProblemReport(str(path)))
+    for extension in () if policy is None else extensions_named(policy.extensions):
+        if extension.gate:
+            load(extension.gate)
+    public_suffixes()
 
 
 def fetchers_of(policy: Policy) -> list[Any]:

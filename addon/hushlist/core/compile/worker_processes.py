@@ -231,7 +231,7 @@ _connections: list[Connection] = []
 
 
 #: new objects between two searches for cycles: a task makes hundreds of thousands, nearly none in a cycle
-_BETWEEN_COLLECTIONS = 1 << 16
+BETWEEN_COLLECTIONS = 1 << 16
 
 
 def _serve(connection: Connection, code: str) -> None:
@@ -239,7 +239,7 @@ def _serve(connection: Connection, code: str) -> None:
     _end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles it, and ends this process
     gc.freeze()
-    gc.set_threshold(_BETWEEN_COLLECTIONS)
+    gc.set_threshold(BETWEEN_COLLECTIONS)
     _connections[:] = [connection]
     is_other = code != loaded_digest()
     with suppress(EOFError, OSError):  # the parent has ended

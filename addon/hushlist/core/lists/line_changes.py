@@ -12,19 +12,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from itertools import compress, count
-from operator import ne
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from hushlist.core.lists.packed_lists import open_list
 
-#: lines that are compared at once, and the most among which the next common one is looked for
-_AT_ONCE, _FARTHEST = 256, 1 << 16
+#: octets that are compared at once, and that are read at once
+_AT_ONCE, _READ = 1 << 12, 1 << 20
+#: the most lines among which the next common one is looked for
+_FARTHEST = 1 << 16
 #: lines that may differ: so many, and of a long file one for so many octets, which is one of ten short lines
 _FEW, _OCTETS = 1 << 16, 160
-#: octets that are read at once
-_READ = 1 << 20
 
 
 class LineChange(NamedTuple):
@@ -37,48 +35,73 @@ class LineChange(NamedTuple):
 
 
 class _Window:
-    """The next lines of a file."""
+    """What of a file is still to be compared, from the beginning of a line on."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
-        self._lines: list[bytes] = []
-        self._at = 0
+        self._octets, self._at = b"", 0
         #: the number of the next line
         self.number = 1
 
+    def ahead(self, size: int) -> bytes:
+        """The next octets, so many or all that are left, which stay."""
+        while len(self._octets) - self._at < size and (more := self._file.read(max(size, _READ))):
+            self._octets = self._octets[self._at :] + more
+            self._at = 0
+        return self._octets[self._at : self._at + size]
+
     def next(self, most: int) -> list[bytes]:
         """The next lines, so many or all that are left, which stay."""
-        while len(self._lines) - self._at < most and (more := self._file.readlines(_READ)):
-            self._lines = self._lines[self._at :] + more
-            self._at = 0
-        return self._lines[self._at : self._at + most]
+        size = most << 5
+        while True:
+            octets = self.ahead(size)
+            *lines, rest = octets.split(b"\n", most)
+            if len(lines) == most or len(octets) < size:
+                return [line + b"\n" for line in lines] + [rest] * (len(lines) < most and rest != b"")
+            size *= 4
 
-    def skip(self, number: int) -> None:
-        """So many of the lines that ``next`` gave are done."""
-        self._at += number
-        self.number += number
+    def skip(self, size: int, lines: int) -> None:
+        """So many octets and lines ahead are done."""
+        self._at += size
+        self.number += lines
 
 
 def line_changes(old: BinaryIO, new: BinaryIO, most: int) -> list[LineChange] | None:
     """The changes from the old version to the new one, in their order; ``None`` if more than ``most`` lines changed."""
     before, after, changes = _Window(old), _Window(new), list[LineChange]()
-    while (some := before.next(_AT_ONCE)) or after.next(1):
-        others = after.next(_AT_ONCE)
-        least = min(len(some), len(others))
-        same = least if some == others else next(compress(count(), map(ne, some, others)), least)
-        before.skip(same)
-        after.skip(same)
-        if same == _AT_ONCE:
+    size = _AT_ONCE
+    while (some := before.ahead(size)) or after.ahead(1):
+        others = after.ahead(size)
+        is_same = some == others
+        same = len(some) if is_same else _length_in_common(some, others)
+        end = same if is_same and same < size else some.rfind(b"\n", 0, same) + 1
+        lines = some.count(b"\n", 0, end)
+        before.skip(end, lines)
+        after.skip(end, lines)
+        if is_same:
+            size = _AT_ONCE if end else size * 2  # a line is longer
             continue
+        size = _AT_ONCE
         gone, came = _to_next_common(before, after)
-        if gone or came:
-            changes.append(LineChange(before.number, gone, after.number, came))
-        before.skip(len(gone))
-        after.skip(len(came))
+        changes.append(LineChange(before.number, gone, after.number, came))
+        before.skip(sum(map(len, gone)), len(gone))
+        after.skip(sum(map(len, came)), len(came))
         most -= len(gone) + len(came)
         if most < 0:
             return None
     return changes
+
+
+def _length_in_common(some: bytes, others: bytes) -> int:
+    """How many octets are alike from the beginning on, of octets that differ."""
+    low, high = 0, max(len(some), len(others))
+    while low < high - 1:
+        middle = (low + high) // 2
+        if some[low:middle] == others[low:middle]:
+            low = middle
+        else:
+            high = middle
+    return low
 
 
 def _to_next_common(before: _Window, after: _Window) -> tuple[list[bytes], list[bytes]]:

@@ -14,7 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, islice
 from operator import sub
 from typing import BinaryIO, NamedTuple
 
@@ -194,10 +194,12 @@ class _TableUpdate:
                 came[row[: shape.key]].append(row)
         self.came = came.keys()
         self.row_edits, self.duplicate_edits = list[_Edit](), list[_Edit]()
-        self.kept, self.repeated = Counter[int](), Counter[int]()
+        #: the rows of keys that changed, now and before: of the table, and duplicates
+        self._now, self._before = (list[bytes](), list[bytes]()), (list[bytes](), list[bytes]())
         gone = (update.gone.get(name, {}) for update in base.updates.values())
         for key in sorted(set(came).union(*gone)):
             self._update(key, came.get(key, []))
+        self.kept, self.repeated = map(self._more, self._now, self._before)
 
     def rows_of(self, part: CollectedPart) -> Iterator[bytes]:
         if (run := part.runs.get(self.name)) is not None:
@@ -218,19 +220,24 @@ class _TableUpdate:
                 identity = base.identity(row)
                 (duplicates if identity in seen else now).append(row)
                 seen.add(identity)
-        for counter, rows, rows_before in (
-            (self.kept, now, before),
-            (self.repeated, duplicates, duplicates_before),
+        for every_row, some in zip(
+            (*self._now, *self._before), (now, duplicates, before, duplicates_before), strict=True
         ):
-            counter.update(base.lists_of(rows))
-            counter.subtract(base.lists_of(rows_before))
+            every_row += some
         if now != before:
             self.row_edits.append(_Edit(*span, now))
         if duplicates != duplicates_before:
             self.duplicate_edits.append(_Edit(*repeated, duplicates))
 
+    def _more(self, now: Iterable[bytes], before: Iterable[bytes]) -> Counter[int]:
+        """List -> how many more rules the rows now are."""
+        more = Counter(self._base.lists_of(now))
+        more.subtract(self._base.lists_of(before))
+        return more
+
     def fan(self) -> bytes:
-        counts = list(map(sub, self._fan[1:], self._fan))
+        fan = self._fan.tolist()
+        counts = list(map(sub, islice(fan, 1, None), fan))
         shift = 32 - self.shape.bits
         for first, last, rows in self.row_edits:
             key = rows[0] if rows else self.rows.key(first)
@@ -248,12 +255,24 @@ class _TableUpdate:
 
 
 def _with_edits(octets: memoryview, width: int, edits: Iterable[_Edit]) -> Iterator[bytes | memoryview]:
-    at = 0
+    some, size, at = list[bytes | memoryview](), 0, 0
     for first, last, rows in edits:
-        yield octets[at * width : first * width]
-        yield b"".join(rows)
+        same = octets[at * width : first * width]
+        size += len(same)
+        if size > PIECE:
+            yield b"".join(some)
+            yield from _pieces(same)
+            some, size = [], 0
+        else:
+            some.append(same)
+        some += rows
         at = last
-    yield octets[at * width :]
+    yield b"".join(some)
+    yield from _pieces(octets[at * width :])
+
+
+def _pieces(octets: memoryview) -> Iterator[memoryview]:
+    return (octets[at : at + PIECE] for at in range(0, len(octets), PIECE))
 
 
 def update_index(
@@ -300,8 +319,7 @@ def update_index(
         if name in made:
             sections[name] = write_section(file, made[name])
         elif name not in without and not name.startswith(f"{LINES} "):
-            octets = index.mapped(name)
-            sections[name] = write_section(file, (octets[at : at + PIECE] for at in range(0, len(octets), PIECE)))
+            sections[name] = write_section(file, _pieces(index.mapped(name)))
     directory = index.directory._replace(
         tables=shapes,
         sections=sections,

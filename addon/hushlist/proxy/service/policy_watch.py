@@ -77,26 +77,36 @@ async def _in_thread(wait: Callable[[Event], None]) -> None:
 class _Changes:
     """Looks for changed files that are then unchanged for a moment, or that never stop changing."""
 
-    def __init__(self, files: _Files) -> None:
+    def __init__(self, files: _Files, prepare: Callable[[], object]) -> None:
+        """``prepare`` is called as soon as a change is seen."""
         #: as they were last read, and as they were last seen
         self.read = self.seen = files
-        self._restless = 0
+        self._restless, self._prepare = 0, prepare
 
     def wait(self, is_over: Event) -> None:
         """Return once there is something to read, or at the end."""
         while not is_over.wait(INTERVAL):
             before, self.seen = self.seen, fingerprints(self.read)
             self._restless = 0 if self.seen == before else self._restless + 1
-            if self.seen != self.read and not 0 < self._restless < PATIENCE:
+            if self.seen == self.read:
+                continue
+            if not 0 < self._restless < PATIENCE:
                 return
+            self._prepare()
 
 
-async def watch(read: Callable[[], PolicyUpdate], files: _Files, swap: Callable[[PolicyUpdate], None]) -> None:
+async def watch(
+    read: Callable[[], PolicyUpdate],
+    files: _Files,
+    swap: Callable[[PolicyUpdate], None],
+    prepare: Callable[[], object],
+) -> None:
     """Read a new engine and block page, and pass them to ``swap``, whenever the files have changed; never ends.
 
-    A change that cannot be read is logged, and tried again after the next change.
+    A change that cannot be read is logged, and tried again after the next change. ``prepare`` is called as soon as a
+    change is seen.
     """
-    changes = _Changes(files)
+    changes = _Changes(files, prepare)
     while True:
         await _in_thread(changes.wait)
         changes.read = changes.seen
@@ -189,7 +199,8 @@ class PolicyWatch:
             self._watcher.cancel()
         self._background.stop()
         self._background = BackgroundCompiler(self._own_ports)
-        watching = watch(partial(self._read, self._background, self._path), self._files, self._use)
+        how = self._background, self._path
+        watching = watch(partial(self._read, *how), self._files, self._use, partial(self._prepare, *how))
         loop = asyncio.get_running_loop()
         self._watcher = loop.create_task(watching, name="hushlist: watch rules")
         if self._guard is None:
@@ -252,11 +263,17 @@ class PolicyWatch:
 
     # -- reading; in a thread, while the proxy runs ------------------------------------------------------------------
 
+    def _in_use(self) -> Index | None:
+        engine = self._runtime.engine
+        return None if engine is None else engine.index
+
+    def _prepare(self, background: BackgroundCompiler, path: Path) -> None:
+        background.prepare(path, before=self._in_use())
+
     def _read(self, background: BackgroundCompiler, path: Path) -> PolicyUpdate:
         runtime, moment, start = self._runtime, time(), monotonic()
         try:
-            before = None if runtime.engine is None else runtime.engine.index
-            policy, index = background.compile(path, before=before, is_start=not self._is_running)
+            policy, index = background.compile(path, before=self._in_use(), is_start=not self._is_running)
             template, warnings = _check(policy, index)
             engine = Engine(policy, index, runtime.redirect_memory, *runtime.parts.prepare(policy))
         except PolicyError as error:

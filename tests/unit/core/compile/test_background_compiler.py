@@ -203,6 +203,65 @@ def test_an_update_says_what_became_of_each_list_that_is_due(policy: Path, publi
     assert BackgroundCompiler().update(policy) == [(False, f"{url}: failed: the server says 404 Not Found")]
 
 
+# -- started before there is work -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[subprocess.Popen[bytes]]:
+    """Every process that was started."""
+    processes, popen = list[subprocess.Popen[bytes]](), subprocess.Popen
+
+    def start(command: list[str], **options: object) -> subprocess.Popen[bytes]:
+        processes.append(popen(command, **options))  # type: ignore[call-overload]
+        return processes[-1]
+
+    monkeypatch.setattr(module.subprocess, "Popen", start)
+    return processes
+
+
+def test_a_process_that_waits_reads_what_is_there_when_it_has_to_compile(
+    policy: Path, started: list[subprocess.Popen[bytes]]
+) -> None:
+    background = BackgroundCompiler()
+    for _ in range(2):
+        background.prepare(policy)
+    time.sleep(0.5)  # it would be done by now
+    policy.with_name("ads.hosts").write_text("0.0.0.0 other.example\n")
+    index = background.compile(policy)[1]
+    assert [len(index.find(split_web(b"http://%b.example/" % name))) for name in (b"ads", b"other")] == [0, 1]
+    assert len(started) == 1
+
+
+@pytest.mark.parametrize("way", ["it has ended", "another index is in use"])
+def test_a_process_that_cannot_do_the_work_is_replaced(
+    policy: Path, started: list[subprocess.Popen[bytes]], way: str
+) -> None:
+    background, before = BackgroundCompiler(), compile_policy(policy).index
+    background.prepare(policy)
+    if way == "it has ended":
+        started[0].kill()
+        started[0].wait()
+    assert len(background.compile(policy, before=None if way == "it has ended" else before)[1]) == 1
+    assert len(started) == 2
+    assert started[0].poll() is not None
+
+
+def test_a_process_that_waits_ends_with_who_has_started_it(
+    policy: Path, started: list[subprocess.Popen[bytes]]
+) -> None:
+    background = BackgroundCompiler()
+    background.prepare(policy)
+    assert started[0].communicate(timeout=PROMPTLY)[0] == b"{}\n"
+
+
+def test_stop_ends_a_process_that_waits(policy: Path, started: list[subprocess.Popen[bytes]]) -> None:
+    background = BackgroundCompiler()
+    background.prepare(policy)
+    background.stop()
+    background.prepare(policy)  # as a thread may that does not know it yet
+    assert [process.poll() is not None for process in started] == [True, True]
+
+
 # -- stopping ----------------------------------------------------------------------------------------------------------
 
 

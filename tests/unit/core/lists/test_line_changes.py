@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from hushlist.core.lists.line_changes import line_changes, numbered
 from hushlist.core.match.line_numbers import LineRuns
 
-LINES = st.lists(st.sampled_from([b"a\n", b"b\n", b"c\n", b"\n"]), max_size=30)
+#: one is longer than what is compared at once
+LINES = st.lists(st.sampled_from([b"a\n", b"b\n", b"c\n", b"\n", b"long" * 5000 + b"\n"]), max_size=30)
 
 
 def runs_of(old: list[bytes], new: list[bytes]) -> tuple[LineRuns, set[int]]:
@@ -36,6 +37,14 @@ def test_each_line_that_stays_is_followed_through_changes(
         if first.now(number) not in gone_then:
             assert both.now(number) == second.now(first.now(number))
     assert LineRuns.of_numbers(list(both.numbers)) == LineRuns(list(both.firsts), list(both.now_at))
+
+
+def test_a_last_line_without_its_end_is_another_one() -> None:
+    old, new = b"a\nb\nc", b"a\nb\nc\nd"
+    for before, after, changed in ((old, old, []), (old, new, [(3, [b"c"], 3, [b"c\n", b"d"])])):
+        changes = line_changes(BytesIO(before), BytesIO(after), 9)
+        assert changes is not None
+        assert [tuple(change) for change in changes] == changed
 
 
 def test_long_lists_are_compared_in_parts_and_not_if_too_much_differs() -> None:

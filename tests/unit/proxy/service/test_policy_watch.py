@@ -70,12 +70,16 @@ class Watch:
     def __init__(self, policy: Path) -> None:
         self.policy = policy
         self.engines: list[Engine] = []
-        self.reads = 0
+        self.reads = self.preparations = 0
 
     def read(self) -> PolicyUpdate:
         self.reads += 1
+        assert self.preparations
         engine = load_engine(self.policy)
         return PolicyUpdate(engine, None, CompileReport.of(engine.index).warnings)
+
+    def prepare(self) -> None:
+        self.preparations += 1
 
     def swap(self, update: PolicyUpdate) -> None:
         self.engines.append(update.engine)
@@ -88,7 +92,7 @@ class Watch:
     def run(self, steps: Callable[[], Awaitable[None]]) -> None:
         async def both() -> None:
             files = load_engine(self.policy).policy.files
-            task = asyncio.create_task(policy_watch.watch(lambda: self.read(), files, self.swap))
+            task = asyncio.create_task(policy_watch.watch(lambda: self.read(), files, self.swap, self.prepare))
             try:
                 await steps()
             finally:
