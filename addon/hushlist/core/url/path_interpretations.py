@@ -126,6 +126,12 @@ def path_interpretations(path: bytes, query: bytes | None, budget: FormBudget | 
     return Readings(tuple(targets), is_cut=False)
 
 
+def standard_target(path: bytes, query: bytes | None) -> _Target:
+    """The first target of ``path_interpretations``, without the work for the others."""
+    whole = normalization.percent_decode_repeatedly(remove_tab_cr_lf(path))
+    return _canonical(*_split(whole, query), {}, is_resolved=True)
+
+
 def _reached(path: bytes, query: bytes | None, budget: FormBudget) -> dict[_Target, None] | None:
     """Every path and query that steps lead to, with the fewest steps first; ``None`` if the budget is too small."""
     reached: dict[_Target, None] = {(path, query): None}

@@ -15,7 +15,7 @@ from hushlist.core.errors import Excess, UrlError
 from hushlist.core.url import normalization, safebrowsing
 from hushlist.core.url.host import DELIMITERS, LONGEST_NAME, is_plain_name
 from hushlist.core.url.parts import DEFAULT_PORTS, Parts, rooted, split_web, split_web_authority, to_bytes
-from hushlist.core.url.path_interpretations import FormBudget, path_interpretations
+from hushlist.core.url.path_interpretations import FormBudget, path_interpretations, standard_target
 
 #: a request names hosts in its target, its Host or authority, and its SNI; one with more hosts is an attack
 MOST_HOSTS = 4
@@ -90,6 +90,20 @@ class Request:
         """The URL by one of its hosts: as sent, with the port where it is not the scheme's default."""
         port = b"" if self.port == DEFAULT_PORTS.get(self.scheme) else b":%d" % self.port
         return self.scheme + b"://" + split_web_authority(host)[1] + port + self.target
+
+    @property
+    def written_url(self) -> bytes | None:
+        """The canonical URL, where the client has written it as it is; quick, and perhaps ``None`` although it has.
+
+        >>> request_of("http://h.example/a?b=c").written_url, request_of("http://h.example/a?b=%63").written_url
+        (b'http://h.example/a?b=c', None)
+        """
+        scheme, target = self.scheme, self.target
+        if len(self.hosts) != 1 or self.destination is not None or self.port != DEFAULT_PORTS.get(scheme):
+            return None
+        (host,) = self.hosts
+        is_canonical = scheme in WEB and b"%" not in target and is_plain_target(target) and is_plain_name(host)
+        return b"%b://%b%b" % (scheme, host, target) if is_canonical else None
 
     def is_written(self, canonical: bytes) -> bool:
         """Whether the client has written a canonical URL as it is; quick, and perhaps ``False`` although it has."""
@@ -283,9 +297,13 @@ def _every_form(scheme: bytes, target: bytes, budget: FormBudget) -> tuple[tuple
     if plain and scheme in WEB:
         return (Parts(scheme, None, b"h", None, *plain),), False
     scheme = scheme if _SCHEME.fullmatch(scheme) else b"http"
-    name, mark, query = target.partition(b"?")
-    readings, is_cut = path_interpretations(rooted(name), query if mark else None, budget)
+    readings, is_cut = path_interpretations(*_path_and_query(target), budget)
     return tuple(Parts(scheme, None, b"h", None, *reading) for reading in readings), is_cut
+
+
+def _path_and_query(target: bytes) -> tuple[bytes, bytes | None]:
+    name, mark, query = target.partition(b"?")
+    return rooted(name), query if mark else None
 
 
 def canonical_url(request: Request | bytes) -> bytes:
@@ -305,9 +323,8 @@ def canonical_url(request: Request | bytes) -> bytes:
         request = request_of(request)
     if not request.hosts:
         raise UrlError(request.url, "it names no host")
-    target = plain_target(request.target) if request.scheme in WEB else None
-    if target:
-        path, query = target
-        host = canonical_host(request.hosts[0])
-        return b"%b://%b%b" % (request.scheme, host, path if query is None else path + b"?" + query)
-    return target_forms(request.scheme, request.target).forms[0]._replace(host=canonical_host(request.hosts[0])).join()
+    scheme, host = request.scheme, canonical_host(request.hosts[0])
+    target = plain_target(request.target) if scheme in WEB else None
+    path, query = target or standard_target(*_path_and_query(request.target))
+    scheme = scheme if scheme in WEB or _SCHEME.fullmatch(scheme) else b"http"
+    return b"%b://%b%b" % (scheme, host, path if query is None else path + b"?" + query)

@@ -23,7 +23,7 @@ from errno import EMSGSIZE
 from typing import Any
 
 from hushlist.core.decide.decision import STOPPING
-from hushlist.extensions.journal.log_entry import LogEntry
+from hushlist.extensions.journal.log_entry import LogEntry, line_of
 from hushlist.extensions.journal.log_keys import LogCopy
 from hushlist.extensions.journal.log_record import LOST, LogFields, to_line
 
@@ -67,7 +67,7 @@ class CopySink:
         del moment  # each record has its own
         while self._written < len(entries):
             try:
-                self._send(entries[self._written].line)
+                self._send(line_of(entries[self._written]))
             except OSError:
                 self.close()
                 raise

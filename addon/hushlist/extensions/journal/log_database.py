@@ -98,7 +98,7 @@ class Database:
             return
         with self._connected() as connection, connection:
             connection.execute("BEGIN IMMEDIATE")
-            connection.executemany(_INSERT_ENTRY, [entry.columns for entry in entries])
+            connection.executemany(_INSERT_ENTRY, entries)
         self._written += len(entries)
         if self._written > min(self._settings.rows // 10, _SLICE):
             self._written = 0

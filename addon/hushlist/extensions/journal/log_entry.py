@@ -3,7 +3,7 @@
 A line is put together of texts that hold for many decisions, such as those of a rule; JSON makes the rest.
 
 >>> entry = entry_of_fields({"reference": "003F8KQ71Z", "time": "2026-12-24T22:30:00.250Z", "user": "me\\nyou"})
->>> entry.line
+>>> line_of(entry)
 b'{"reference": "003F8KQ71Z", "time": "2026-12-24T22:30:00.250Z", "user": "me\\\\nyou"}\\n'
 """
 
@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 
 from hushlist.core.decide.decision import Decision, LogRecord
 from hushlist.core.errors import to_json
-from hushlist.core.match.rule import Terms
+from hushlist.core.match.rule import Action, Terms
+from hushlist.core.match.rule_match import Match
 from hushlist.core.policy.group_table import DeviceNames
 from hushlist.core.policy.groups import UNNAMED, address_text
 from hushlist.extensions.journal.log_keys import LoggedClients
@@ -41,19 +42,20 @@ _OF_FIELDS = ("reference", "time", "client", "user", "action", "category", "list
 COLUMNS = (*_OF_FIELDS, "host", "file", "media_type", "file_name", "record")
 _ACTION = COLUMNS.index("action")
 _OF_RULE = _OF_FIELDS[_ACTION + 1 :]
-#: most characters of an expression, or of a user's name and a method, with which texts are kept for later records
+#: most characters of a user's name and a method with which texts are kept for later records
 _SHORT = 256
 #: what stands for NULL in the columns of an entry: None takes the sqlite3 of Python 3.11 as long as a row of texts
 NULL = 0
 
 
-class LogEntry(NamedTuple):
-    """A record as it is written."""
+#: a record as it is written: as ``COLUMNS`` names them, texts that databases accept, and ``NULL``; the last is its line
+LogEntry = list[Any]
 
-    #: JSON, with its line end
-    line: bytes
-    #: as ``COLUMNS`` names them: texts that databases accept, and ``NULL``
-    columns: list[Any]
+
+def line_of(entry: LogEntry) -> bytes:
+    """A record as JSON, with its line end."""
+    line: str = entry[-1]
+    return line.encode("ascii")
 
 
 def entry_of(record: LogRecord, privacy: Privacy, device_of: DeviceNames | None = None) -> LogEntry:
@@ -66,19 +68,17 @@ def entry_of(record: LogRecord, privacy: Privacy, device_of: DeviceNames | None 
     )
     time, (url, original) = time_text(moment), shown_urls(decision, request, privacy)
     action, winner = decision.action._value_, decision.winner  # without a call of Python
-    said, of_rule = f'"action": "{action}"', _NO_RULE
+    said, of_rule, more = f'"action": "{action}"', _NO_RULE, _NOTHING
     if original is not None:
         said = f'"original": {to_json(original)}, {said}'
     if would_block:
         said += ', "would_block": true'
     if winner is not None:
-        expression = shown_url(winner.expression, privacy)
-        of_rule = (_of_rule if len(expression) <= _SHORT else _of_rule.__wrapped__)(
-            winner.rule.terms, winner.rule.line, expression, winner.via
-        )
-        said += f", {of_rule.members}"
-    if more := _more_of(decision, grant):
-        said += f", {_members(more)}"
+        members, of_rule = _of_rule(winner, shown_url(winner.expression, privacy))
+        said += f", {members}"
+    if decision.matches or winner is not None or decision.fault is not None or grant is not None:
+        more = _more_of(decision, grant)
+        said += f", {_members(more)}" if more else ""
     if duration is not None:
         said += f', "duration": {duration}'
     text = f'{{"reference": "{reference}", "time": "{time}", {about}"url": {to_json(url)}, {said}}}\n'
@@ -86,23 +86,22 @@ def entry_of(record: LogRecord, privacy: Privacy, device_of: DeviceNames | None 
         return entry_of_fields(_shortened(json.loads(text)))
     columns = [
         *(reference, time, client, user, WOULD if would_block else action),
-        *of_rule.columns,
+        *of_rule,
         host_of_url(url) or NULL,
-        *_of_file(more, NULL),
+        *(_of_file(more, NULL) if more else _NO_FILE),
         text,
     ]
-    return LogEntry(text.encode("ascii"), columns if "\\" not in text else _accepted(columns, NULL))
+    return columns if "\\" not in text else _accepted(columns, NULL)
 
 
 def entry_of_fields(fields: LogFields) -> LogEntry:
     """What is written of a record that is not about a decision, or is shorter than its decision says."""
-    line = to_line(fields)
-    return LogEntry(line, row_of(fields, line, nothing=NULL))
+    return row_of(fields, to_line(fields), nothing=NULL)
 
 
 def fields_of(record: LogRecord, privacy: Privacy, device_of: DeviceNames | None = None) -> LogFields:
     """What a line has of a record."""
-    fields: LogFields = json.loads(entry_of(record, privacy, device_of).line)
+    fields: LogFields = json.loads(entry_of(record, privacy, device_of)[-1])
     return fields
 
 
@@ -131,30 +130,35 @@ def _of_client(
     return _ClientTexts(members, NULL if client is None else client, NULL if user is None else user)
 
 
-class _RuleTexts(NamedTuple):
-    """What is written of a rule that decided: in a line, and in columns."""
+class _TermsTexts(NamedTuple):
+    """What is written of the terms of a rule that decided: before its line, behind its expression, and in columns."""
 
-    members: str
+    before: str
+    behind: str
     columns: tuple[Any, ...]
 
 
-_NO_RULE = _RuleTexts("", (NULL,) * len(_OF_RULE))
+_NO_RULE, _NO_FILE = (NULL,) * len(_OF_RULE), (NULL,) * 3
+_NOTHING: LogFields = {}
 
 
 @lru_cache(512)
-def _of_rule(terms: Terms, line: int, expression: str, via: str | None) -> _RuleTexts:
-    fields: dict[str, object] = {
-        "layer": terms.layer,
-        "category": terms.category,
-        "list": terms.list,
-        "title": terms.title,
-        "rule": f"{terms.source}:{line}",
-        "expression": expression,
-        "reason": terms.reason,
-        "via": via,
-    }
-    said = {name: value for name, value in fields.items() if value is not None}
-    return _RuleTexts(_members(said), tuple(map(said.get, _OF_RULE, repeat(NULL))))
+def _of_terms(terms: Terms) -> _TermsTexts:
+    fields = {"layer": terms.layer, "category": terms.category, "list": terms.list, "title": terms.title}
+    said: LogFields = {name: value for name, value in fields.items() if value is not None}
+    behind = "" if terms.reason is None else f', "reason": {to_json(terms.reason)}'
+    columns = tuple(map(said.get, _OF_RULE[:-1], repeat(NULL)))
+    return _TermsTexts(f'{_members(said)}, "rule": {to_json(terms.source)[:-1]}:', behind, columns)
+
+
+def _of_rule(winner: Match, expression: str) -> tuple[str, tuple[Any, ...]]:
+    """What is written of the rule that decided: in a line, and in columns."""
+    (_, terms, line), via = winner.rule, winner.via
+    before, behind, columns = _of_terms(terms)
+    members = f'{before}{line}", "expression": {to_json(expression)}{behind}'
+    if via is not None:
+        members += f', "via": {to_json(via)}'
+    return members, (*columns, f"{terms.source}:{line}")
 
 
 def _more_of(decision: Decision, grant: str | None) -> LogFields:
@@ -162,7 +166,7 @@ def _more_of(decision: Decision, grant: str | None) -> LogFields:
     fields: LogFields = {}
     if decision.winner is not None and decision.winner.file is not None:
         fields["file"] = decision.winner.file.as_dict()
-    if decision.matches and (tags := [match.rule.terms for match in decision.tags]):
+    if tags := [terms for match in decision.matches if (terms := match.rule.terms).action is Action.TAG]:
         fields["tags"] = [{"list": terms.list, "category": terms.category} for terms in tags]
     if decision.fault is not None:
         fields["fault"] = decision.fault

@@ -51,7 +51,7 @@ class LineFiles:
 
     def append(self, entries: list[LogEntry], moment: float) -> None:
         """Append lines, all or none; ``moment`` is in seconds since 1970."""
-        octets = b"".join(line for line, _ in entries)
+        octets = "".join([entry[-1] for entry in entries]).encode("ascii")
         make_private(self._folder)
         with locked(self._folder / LOCK, PATIENCE):
             if self._is_due(len(octets), moment):

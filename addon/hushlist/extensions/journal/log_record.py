@@ -42,7 +42,7 @@ def hiding_of(policy: Policy | None) -> Callable[[str], str]:
             text = each(text)
         return text
 
-    return hidden
+    return hide[0] if len(hide) == 1 else hidden
 
 
 @cache
@@ -87,8 +87,8 @@ def time_text(moment: float) -> str:
     >>> time_text(1_798_151_400.25)
     '2026-12-24T22:30:00.250Z'
     """
-    seconds, milliseconds = divmod(int(moment * 1000), 1000)
-    return f"{_second_text(seconds)}.{milliseconds:03}Z"
+    milliseconds = int(moment * 1000)
+    return f"{_second_text(milliseconds // 1000)}.{milliseconds % 1000:03}Z"
 
 
 @lru_cache(16)
@@ -206,6 +206,10 @@ def _unreadable_of(decision: Decision) -> bytes:
 
 def shown_urls(decision: Decision, request: Request | None, privacy: Privacy) -> tuple[str, str | None]:
     """The canonical URL of a decision as it may be shown, and the URL as sent, if that is another one."""
+    # of this very request, so what it has in other escapes is the same
+    is_own = decision.canonical is None and decision.request is request
+    if request is not None and is_own and decision.fault is None and (written := request.written_url) is not None:
+        return shown_url(written, privacy), None  # as nearly always
     canonical = _canonical_of(decision)
     octets = _unreadable_of(decision) if canonical is None else canonical
     whole = _text_of(octets)
@@ -214,8 +218,6 @@ def shown_urls(decision: Decision, request: Request | None, privacy: Privacy) ->
         return url, None
     if privacy.queries is _PARTLY and url != whole:
         return url, None  # the original would show what is hidden
-    # of this very request, so what it has in other escapes is the same
-    is_own = decision.canonical is None and decision.request is request
     if decision.fault is None and canonical is not None:
         decision = decision._replace(canonical=canonical)  # it is compared with the original, and not made again
     original = original_url(decision, request)

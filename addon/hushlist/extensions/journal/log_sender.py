@@ -25,7 +25,7 @@ from hushlist.extensions.databases.postgres import PostgresStore
 from hushlist.extensions.databases.postgres_address import PostgresAddress
 from hushlist.extensions.databases.sql import SqlConnection, StoreError
 from hushlist.extensions.journal.log_database import insert_into
-from hushlist.extensions.journal.log_entry import LogEntry, row_of
+from hushlist.extensions.journal.log_entry import LogEntry, line_of, row_of
 from hushlist.extensions.journal.log_files import append_octets
 from hushlist.extensions.journal.log_keys import LogSettings
 
@@ -61,7 +61,7 @@ class Spool:
 
     def append(self, entries: list[LogEntry], moment: float) -> None:
         """Append records, all or none."""
-        octets = b"".join(uuid4().hex.encode() + b" " + line for line, _ in entries)
+        octets = b"".join(uuid4().hex.encode() + b" " + line_of(entry) for entry in entries)
         with self._lock:
             make_private(self._folder)
             if sum(size for _, size in self._files()) + len(octets) > self._most:

@@ -85,7 +85,7 @@ class _Outlet:
             for entry in entries:
                 if len(self._waiting) < MOST_WAITING and self._octets < MOST_OCTETS:
                     self._waiting.append(entry)
-                    self._octets += len(entry.line)
+                    self._octets += len(entry[-1])
                 else:
                     self._lost += 1
 
@@ -116,7 +116,7 @@ class _Outlet:
             with self._lock:
                 self._lost -= lost
                 for _ in batch:
-                    self._octets -= len(self._waiting.popleft().line)
+                    self._octets -= len(self._waiting.popleft()[-1])
 
     def _fail(self, error: Exception, now: float) -> None:
         if not self._pause:

@@ -1,12 +1,14 @@
 """Requests, and the canonical URLs that they may mean."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hushlist.core.errors import UrlError
 from hushlist.core.url.host import LONGEST_NAME
-from hushlist.core.url.parts import Parts
+from hushlist.core.url.parts import DEFAULT_PORTS, Parts
 from hushlist.core.url.path_interpretations import path_interpretations
 from hushlist.core.url.request import (
     LONGEST_TARGET,
@@ -93,7 +95,7 @@ def test_the_first_form_of_a_url_s_request_is_the_canonical_url(url: bytes) -> N
         canonical = canonicalize(url)
     except UrlError:
         return
-    assert forms[0].join() == canonical
+    assert forms[0].join() == canonical_url(asked) == canonical
 
 
 # -- hosts -------------------------------------------------------------------------------------------------------------
@@ -177,6 +179,24 @@ def nearly_plain() -> st.SearchStrategy[bytes]:
 @given(st.sampled_from([b"http", b"https"]), nearly_plain() | octets())
 def test_a_plain_target_is_what_its_readings_say(scheme: bytes, target: bytes) -> None:
     assert target_forms(scheme, target).forms == plainly(scheme, target)
+    asked = Request(scheme, (b"h.example",), DEFAULT_PORTS[scheme], target)
+    assert asked.written_url in (None, canonical_url(asked))
+
+
+def test_a_url_is_written_only_where_all_of_it_is_as_sent() -> None:
+    plain = Request(b"http", (b"h.example",), 80, b"/a?b")
+    assert plain.written_url == b"http://h.example/a?b"
+    for change in (
+        *(
+            {"scheme": b"ftp"},
+            {"port": 8080},
+            {"destination": b"h.example"},
+            {"target": b"/a?%62"},
+            {"target": b"/a/."},
+        ),
+        *({"hosts": hosts} for hosts in ((), (b"H.example",), (b"h.example", b"other.example"))),
+    ):
+        assert replace(plain, **change).written_url is None  # type: ignore[arg-type]
 
 
 @each_row(

@@ -30,7 +30,7 @@ from hushlist.extensions.journal.log_database import (
     newest_records,
     top_values,
 )
-from hushlist.extensions.journal.log_entry import LogEntry, entry_of_fields
+from hushlist.extensions.journal.log_entry import entry_of_fields
 from hushlist.extensions.journal.log_files import CURRENT, DATABASE, LineFiles
 from hushlist.extensions.journal.log_keys import LogSettings
 from hushlist.extensions.journal.log_record import LogFields, host_of_record, lost_record
@@ -224,7 +224,7 @@ def test_a_file_that_is_damaged_within_is_noticed_before_the_first_record(
 
 def test_a_reference_that_sqlite_does_not_have_is_looked_for_in_the_lines(tmp_path: Path) -> None:
     keep(tmp_path, [{"reference": "1"}])
-    LineFiles(tmp_path, LogSettings()).append([LogEntry(b'{"reference": "2"}\n', [])], EVE)
+    LineFiles(tmp_path, LogSettings()).append([['{"reference": "2"}\n']], EVE)
     assert find_records(tmp_path, "2") == [{"reference": "2"}]
 
 
@@ -235,12 +235,12 @@ def test_a_folder_without_a_log_has_none(tmp_path: Path) -> None:
 
 def test_following_begins_now_and_goes_through_files_that_are_set_aside(tmp_path: Path) -> None:
     files = LineFiles(tmp_path, LogSettings(size=60, days=3650))
-    files.append([LogEntry(b'{"reference": "before"}\n', [])], EVE)
+    files.append([['{"reference": "before"}\n']], EVE)
     follower = follow(tmp_path)
     assert next(follower) == []
     numbers = []
     for number in range(10):
-        files.append([LogEntry(b'{"reference": %d}\n' % number, [])], EVE)
+        files.append([[f'{{"reference": {number}}}\n']], EVE)
         if number % 3 == 0:
             numbers += [fields["reference"] for fields in next(follower)]
     assert numbers == list(range(10))

@@ -27,7 +27,7 @@ from hushlist.extensions.journal.log_database import (
     sampled_records,
     top_values,
 )
-from hushlist.extensions.journal.log_entry import LogEntry, entry_of_fields
+from hushlist.extensions.journal.log_entry import entry_of_fields
 from hushlist.extensions.journal.log_keys import LoggedRequests, LogSettings
 from hushlist.extensions.journal.log_record import LogFields, to_line
 from hushlist.extensions.journal.log_sender import SPOOL, DatabaseSender, Spool
@@ -190,7 +190,7 @@ def test_a_file_of_another_user_holds_up_no_other(tmp_path: Path, monkeypatch: p
     options = LogSettings(to=parse_postgres_address(AWAY))
     own, other = Spool(tmp_path, options, int), Spool(tmp_path, options, int)
     for spool in (other, own):
-        spool.append([LogEntry(b"{}\n", [])], EVE)
+        spool.append([["{}\n"]], EVE)
     monkeypatch.setattr(log_sender, "lock_file", _of_another_user)
     assert len(own.sealed(everything=True)) == 1
 

@@ -26,7 +26,7 @@ from hushlist.extensions.databases.kept_files import set_aside
 from hushlist.extensions.journal import log_files as folder_module
 from hushlist.extensions.journal import log_writer as module
 from hushlist.extensions.journal.log_database import Database, find_records
-from hushlist.extensions.journal.log_entry import LogEntry, entry_of_fields, fields_of
+from hushlist.extensions.journal.log_entry import LogEntry, entry_of_fields, fields_of, line_of
 from hushlist.extensions.journal.log_files import CURRENT, DATABASE, LOCK, LineFiles, older_files, read_newest_first
 from hushlist.extensions.journal.log_identifiers import keep_key
 from hushlist.extensions.journal.log_keys import LoggedClients, LoggedQueries, LoggedRequests, LogSettings
@@ -154,19 +154,19 @@ def test_a_full_disk_is_waited_out(
 
 def test_half_a_write_leaves_no_half_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = LineFiles(tmp_path, LogSettings())
-    files.append([LogEntry(b'{"a": 1}\n', [])], EVE)
+    files.append([['{"a": 1}\n']], EVE)
     write = os.write
     with monkeypatch.context() as patch:
         patch.setattr(os, "write", lambda descriptor, octets: write(descriptor, octets[:5]))
         with pytest.raises(OSError, match="No space left"):
-            files.append([LogEntry(b'{"b": 2}\n', [])], EVE)
-    files.append([LogEntry(b'{"c": 3}\n', [])], EVE)
+            files.append([['{"b": 2}\n']], EVE)
+    files.append([['{"c": 3}\n']], EVE)
     assert lines_of(tmp_path) == [{"a": 1}, {"c": 3}]
 
 
 def test_a_line_that_broke_off_does_not_spoil_the_next(tmp_path: Path) -> None:
     (tmp_path / CURRENT).write_bytes(b'{"a": 1}\n{"half')
-    LineFiles(tmp_path, LogSettings()).append([LogEntry(b'{"b": 2}\n', [])], EVE)
+    LineFiles(tmp_path, LogSettings()).append([['{"b": 2}\n']], EVE)
     assert (tmp_path / CURRENT).read_bytes() == b'{"a": 1}\n{"half\n{"b": 2}\n'
 
 
@@ -303,7 +303,7 @@ def test_close_takes_no_longer_than_it_may_and_says_what_is_lost(
 def test_a_full_file_is_set_aside_and_the_oldest_are_removed(tmp_path: Path, is_packed: bool) -> None:
     files = LineFiles(tmp_path, LogSettings(size=100, files=3, days=3650, gzip=is_packed))
     for number in range(20):
-        files.append([LogEntry(b'{"number": %-38d}\n' % number, [])], EVE + number)
+        files.append([[f'{{"number": {number:<38}}}\n']], EVE + number)
     older = older_files(tmp_path)
     assert [path.suffix for path in older] == [".gz" if is_packed else ".jsonl"] * 3
     texts = [gzip.decompress(path.read_bytes()) if is_packed else path.read_bytes() for path in older]
@@ -335,7 +335,7 @@ def test_a_file_that_cannot_be_removed_keeps_no_record_from_being_written(tmp_pa
     (tmp_path / "decisions-20200101T000000-000.jsonl").mkdir()
     files = LineFiles(tmp_path, LogSettings(size=64 << 10))
     for _ in range(2):
-        files.append([LogEntry(b'{"a": "' + b"a" * (40 << 10) + b'"}\n', [])], EVE)
+        files.append([['{"a": "' + "a" * (40 << 10) + '"}\n']], EVE)
     assert (tmp_path / CURRENT).stat().st_size < 64 << 10
     with pytest.raises(OSError, match="decisions-20200101T000000-000"):
         files.tidy(EVE + 40 * DAY)
@@ -355,7 +355,7 @@ def test_rows_are_removed_by_number_and_age(tmp_path: Path) -> None:
 def test_a_name_that_is_there_is_never_replaced(tmp_path: Path) -> None:
     files = LineFiles(tmp_path, LogSettings(size=10, days=3650))
     for _ in range(5):
-        files.append([LogEntry(b'{"a": 12345}\n', [])], EVE)
+        files.append([['{"a": 12345}\n']], EVE)
     assert len(older_files(tmp_path)) == 4
 
 
@@ -429,7 +429,7 @@ class Sink:
         self.tries += 1
         if self.is_broken:
             raise OSError("broken by the test")
-        self.batches.append([entry.line for entry in entries])
+        self.batches.append([line_of(entry) for entry in entries])
 
     def tidy(self, moment: float) -> bool:
         self.tidied.append(moment)
@@ -437,7 +437,7 @@ class Sink:
 
 
 def outlet_of(sink: Sink) -> module._Outlet:
-    return module._Outlet(sink, lambda number: LogEntry(b"lost: %d" % number, []))  # type: ignore[arg-type]
+    return module._Outlet(sink, lambda number: [f"lost: {number}"])  # type: ignore[arg-type]
 
 
 def test_what_failed_is_tried_again_after_a_pause_that_doubles_up_to_a_limit(
@@ -447,7 +447,7 @@ def test_what_failed_is_tried_again_after_a_pause_that_doubles_up_to_a_limit(
     monkeypatch.setattr(module, "LONGEST_PAUSE", 5.0)
     sink = Sink()
     outlet = outlet_of(sink)
-    outlet.take([LogEntry(b"1", [])], 0)
+    outlet.take([["1"]], 0)
     sink.is_broken, now = True, 100.0
     for pause in (1.0, 2.0, 4.0, 5.0, 5.0):
         outlet.push(now, EVE, at_once=False)
@@ -489,7 +489,7 @@ def test_records_are_written_in_batches_and_what_was_lost_is_told_in_the_last(mo
     monkeypatch.setattr(module, "MOST_WAITING", 600)
     sink = Sink()
     outlet = outlet_of(sink)
-    outlet.take([LogEntry(b"%d" % number, []) for number in range(603)], 2)
+    outlet.take([[str(number)] for number in range(603)], 2)
     assert (len(outlet), outlet.is_done) == (600, False)
     outlet.push(0.0, EVE, at_once=False)
     assert [len(batch) for batch in sink.batches] == [256, 256, 89]
@@ -502,7 +502,7 @@ def test_records_wait_up_to_a_number_of_octets(monkeypatch: pytest.MonkeyPatch) 
     sink = Sink()
     outlet = outlet_of(sink)
     for _ in range(2):  # written octets make room
-        outlet.take([LogEntry(b"12345", [])] * 3, 0)
+        outlet.take([["12345"]] * 3, 0)
         assert len(outlet) == 2
         outlet.push(0.0, EVE, at_once=False)
     assert [len(batch) for batch in sink.batches] == [3, 3]
@@ -518,7 +518,7 @@ def test_what_cannot_be_compressed_stays_as_it_is(tmp_path: Path, monkeypatch: p
     files = LineFiles(tmp_path, LogSettings(size=10, files=9, days=3650, gzip=True))
     monkeypatch.setattr(shutil, "copyfileobj", fail)
     for number in range(2):
-        files.append([LogEntry(b'{"reference": %d}\n' % number, [])], EVE)
+        files.append([[f'{{"reference": {number}}}\n']], EVE)
     assert [path.suffix for path in older_files(tmp_path)] == [".jsonl"]
     assert [*tmp_path.glob("*.part")] == []
 
@@ -526,7 +526,7 @@ def test_what_cannot_be_compressed_stays_as_it_is(tmp_path: Path, monkeypatch: p
 def test_a_file_that_is_compressed_while_others_are_read_is_read(tmp_path: Path) -> None:
     files = LineFiles(tmp_path, LogSettings(size=10, files=9, days=3650))
     for number in range(2):
-        files.append([LogEntry(b'{"reference": %d}\n' % number, [])], EVE)
+        files.append([[f'{{"reference": {number}}}\n']], EVE)
     read = read_newest_first(tmp_path)
     assert next(read) == [b'{"reference": 1}']
     (older,) = older_files(tmp_path)
