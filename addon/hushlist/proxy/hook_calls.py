@@ -6,7 +6,8 @@ of the scripts behind it, where one of them fails. Here, one pass over all addon
 time: nothing is kept of it, so no change of the addons can be missed.
 
 A hook may be a coroutine. Most decisions wait for nobody, and are made when the hook returns, as if it were none; the
-few that ask a server first hold their own flow, and nothing else.
+few that ask a server first hold their own flow, and nothing else. What waits for nobody needs no task: see
+``immediate_hooks``.
 
 Whatever becomes of the script that has the filter, and of the addons before it: the filter is asked, or it was taken
 out of a mitmproxy that runs. Then whatever would pass is refused.
@@ -18,7 +19,7 @@ import inspect
 from collections.abc import Awaitable, Coroutine, Generator, Iterable, Sequence
 from contextlib import suppress
 from itertools import compress
-from types import ModuleType
+from types import ModuleType, coroutine
 from typing import Any, Generic, TypeVar
 
 from mitmproxy import connection, dns, flow, http
@@ -37,6 +38,8 @@ logger = logger_of(__name__)
 _Result = TypeVar("_Result")
 
 _NAME = "trigger_event"
+#: by which an event has the calls of its hooks that have begun
+_BEGUN = "hushlist_begun"
 #: hooks that tell of what has happened: they let nothing pass that waits for them
 _TOLD_AFTERWARDS = frozenset(
     {
@@ -57,9 +60,21 @@ class HookCalls:
         #: the filter that is asked; ``None``: it was taken out
         self.filter: Any = None
 
+    def call_now(self, event: Hook) -> bool:
+        """Call the hooks of an event as far as none waits; whether nothing is left for ``handle_lifecycle``."""
+        (subject,) = arguments = event.args()
+        begun = BegunCoroutine(self._handle(event, arguments))
+        if begun.is_done and not (isinstance(subject, flow.Flow) and subject.intercepted):
+            return True
+        setattr(event, _BEGUN, begun)
+        return False
+
     async def handle_lifecycle(self, event: Hook) -> None:
         """Call the hooks of an event, and then those that hear of whatever happens to a flow."""
-        arguments, addons = event.args(), _with_nested(self._addons.chain)
+        await (getattr(event, _BEGUN, None) or self._handle(event, event.args()))
+
+    async def _handle(self, event: Hook, arguments: Sequence[Any]) -> None:
+        addons = _with_nested(self._addons.chain)
         await self._trigger(event, arguments, addons)
         (subject, *_) = arguments
         if isinstance(subject, flow.Flow) and any(_hooks(addons, UpdateHook.name)):
@@ -83,6 +98,7 @@ class HookCalls:
             try:
                 waits = hook(*arguments)
                 if waits is not None and inspect.isawaitable(waits):
+                    await _next_step()
                     await waits
             except AddonHalt:
                 break
@@ -92,6 +108,7 @@ class HookCalls:
         if unasked is not None:
             with suppress(AddonHalt), safecall():
                 if (waits := unasked(*arguments)) is not None:
+                    await _next_step()
                     await waits
         elif filter_ is None and name not in _TOLD_AFTERWARDS:
             refuse_undecided(event)
@@ -124,6 +141,12 @@ def _hooks(addons: Iterable[Any], name: str) -> list[Any]:
         return hooks
 
 
+@coroutine
+def _next_step() -> Generator[None, None, None]:
+    """Stop once, so that ``call_now`` begins nothing that waits: that may be bound to the task in which it begins."""
+    yield
+
+
 class _Names:
     """The names of a module: Python takes twenty times as long to see that the module itself has none."""
 
@@ -139,7 +162,7 @@ def _names_of(addon: Any) -> Any:
 
 def ask_the_filter(addons: AddonManager, filter_: object) -> None:
     """Have a filter asked at each hook, from now on."""
-    calls = _calls_of(addons)
+    calls = calls_of(addons)
     if calls is None:
         calls = HookCalls(addons)
         put_on(addons, _NAME, calls.trigger_event)
@@ -149,14 +172,15 @@ def ask_the_filter(addons: AddonManager, filter_: object) -> None:
 
 def filter_is_gone(addons: AddonManager, filter_: object) -> bool:
     """Have everything refused, since the filter was taken out, or mitmproxy ends; whether it was asked until now."""
-    calls = _calls_of(addons)
+    calls = calls_of(addons)
     if calls is None or calls.filter is not filter_:
         return False
     calls.filter = None
     return True
 
 
-def _calls_of(addons: AddonManager) -> HookCalls | None:
+def calls_of(addons: AddonManager) -> HookCalls | None:
+    """The way to the hooks that a filter has put there, if one has."""
     calls = getattr(vars(addons).get(_NAME), "__self__", None)
     return calls if isinstance(calls, HookCalls) else None
 

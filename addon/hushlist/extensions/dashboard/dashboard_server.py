@@ -94,7 +94,8 @@ async def answer_onboarding(flow: http.HTTPFlow) -> None:
     flow.metadata[HIDDEN] = True
     flow.request.raw_content = b""  # mitmproxy would ask for it when the body is there
     try:
-        await ctx.master.addons.get("onboarding").request(flow)
+        if (serving := ctx.master.addons.get("onboarding").request(flow)) is not None:
+            await serving
     except Exception:
         logger.exception("hushlist: mitmproxy's own page failed")
     refuse(flow, lambda request: block_response.block_response(request, Explanation(request.url)))

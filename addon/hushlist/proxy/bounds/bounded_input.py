@@ -12,7 +12,7 @@ from functools import wraps
 from inspect import getattr_static
 from typing import Any, NamedTuple
 
-from hushlist.proxy import cheap_reads
+from hushlist.proxy import cheap_reads, immediate_hooks
 from hushlist.proxy.bounds import (
     back_pressure,
     bounded_dns,
@@ -69,6 +69,7 @@ _WRAPPED: tuple[tuple[Callable[..., Any], tuple[str, ...], tuple[Any, ...]], ...
     *printable_log.WRAPPED,
     *server_handshakes.WRAPPED,
     *shared_listening.WRAPPED,
+    *immediate_hooks.WRAPPED,
 )
 #: all of them, in the order in which they are set; each has to be there in mitmproxy 11 and 12
 PATCHES = (

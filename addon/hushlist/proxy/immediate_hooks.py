@@ -1,0 +1,68 @@
+"""Hooks that wait for nobody are called at once.
+
+mitmproxy makes a task for each hook, and goes on in another one when it has ended: two rounds of the event loop, each
+of which asks the kernel what has happened. A request has four hooks, and most wait for nobody. Here they are called
+between the events of a connection, and only what is left waits in a task of mitmproxy's.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator
+
+from mitmproxy import http
+from mitmproxy.addonmanager import AddonManager
+from mitmproxy.addons.onboarding import Onboarding
+from mitmproxy.proxy import commands, events, layer
+from mitmproxy.proxy.mode_servers import ProxyConnectionHandler
+
+from hushlist.proxy.hook_calls import calls_of
+
+#: hooks of one event that are called at once; those behind them let other clients have their turn first
+IN_A_ROW = 8
+
+
+class HookedLayer:
+    """Stands before the first layer of a connection, and calls the hooks that this one asks for."""
+
+    def __init__(self, first: layer.Layer, addons: AddonManager) -> None:
+        self.context, self._first, self._addons = first.context, first, addons
+
+    def handle_event(self, event: events.Event) -> Iterator[commands.Command]:
+        """Handle an event, and those that follow from its hooks; what mitmproxy has to do."""
+        waiting, left = deque((event,)), IN_A_ROW
+        while waiting:
+            hooks = []
+            for command in self._first.handle_event(waiting.popleft()):
+                if isinstance(command, commands.StartHook):
+                    hooks.append(command)
+                else:
+                    yield command
+            for hook in hooks:
+                calls = calls_of(self._addons)
+                if left and calls is not None and calls.call_now(hook):
+                    left -= 1
+                    if hook.blocking:
+                        waiting.append(events.HookCompleted(hook))
+                else:
+                    yield hook
+
+
+async def _call_hooks_at_once(serve: Callable[..., Awaitable[None]], handler: ProxyConnectionHandler) -> None:
+    """Serve a connection, and call the hooks that wait for nobody without a task for each."""
+    handler.layer = HookedLayer(handler.layer, handler.master.addons)  # type: ignore[assignment]
+    await serve(handler)
+
+
+def _serve_pages(
+    serve: Callable[..., Awaitable[None]], onboarding: Onboarding, flow: http.HTTPFlow
+) -> Awaitable[None] | None:
+    """Answer a request for mitmproxy's own pages; for any other, there is nothing to wait for."""
+    return serve(onboarding, flow) if onboarding.should_serve(flow) else None
+
+
+#: as in ``bounded_http``
+WRAPPED = (
+    (_call_hooks_at_once, ("handle_client",), (ProxyConnectionHandler,)),
+    (_serve_pages, ("request",), (Onboarding,)),
+)

@@ -1,0 +1,100 @@
+"""Hooks that wait for nobody are called between the events of a connection; the others in a task of their own."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from mitmproxy import http
+from mitmproxy.addonmanager import AddonManager
+from mitmproxy.options import Options
+from mitmproxy.proxy import commands, events
+from mitmproxy.proxy.layers.http import HttpRequestHook
+from mitmproxy.test import tflow
+
+from hushlist.proxy.hook_calls import ask_the_filter
+from hushlist.proxy.immediate_hooks import IN_A_ROW, HookedLayer
+
+
+class Asking:
+    """A layer that asks for one hook after the other, and says so behind the last."""
+
+    context = None
+
+    def __init__(self, number: int) -> None:
+        self.left = number
+
+    def handle_event(self, event: events.Event) -> Iterator[commands.Command]:
+        assert isinstance(event, events.Start | events.HookCompleted)
+        self.left -= 1
+        yield HttpRequestHook(tflow.tflow()) if self.left >= 0 else commands.Log("the end")
+
+
+def _first(*hooks: Callable[[http.HTTPFlow], Any], number: int = 1) -> tuple[HookedLayer, AddonManager]:
+    addons: Any = AddonManager(SimpleNamespace(options=Options()))
+    addons.chain = [SimpleNamespace(request=hook) for hook in hooks]
+    ask_the_filter(addons, SimpleNamespace())
+    layer: Any = Asking(number)
+    return HookedLayer(layer, addons), addons
+
+
+def _kinds(commands_: list[commands.Command]) -> list[str]:
+    return [type(command).__name__ for command in commands_]
+
+
+def test_a_hook_that_waits_for_nobody_needs_no_task() -> None:
+    called: list[http.HTTPFlow] = []
+    layer, _ = _first(called.append, number=2)
+    assert _kinds(list(layer.handle_event(events.Start()))) == ["Log"]
+    assert len(called) == 2
+
+
+@pytest.mark.parametrize("number", [IN_A_ROW, IN_A_ROW + 1, 3 * IN_A_ROW])
+def test_a_connection_calls_only_some_in_a_row(number: int) -> None:
+    called: list[http.HTTPFlow] = []
+    layer, _ = _first(called.append, number=number)
+    left = list(layer.handle_event(events.Start()))
+    assert len(called) == IN_A_ROW
+    assert _kinds(left) == (["Log"] if number == IN_A_ROW else ["HttpRequestHook"])
+
+
+def test_without_a_filter_mitmproxy_calls_all() -> None:
+    layer, addons = _first()
+    vars(addons).pop("trigger_event")
+    assert _kinds(list(layer.handle_event(events.Start()))) == ["HttpRequestHook"]
+
+
+def test_what_a_hook_has_intercepted_waits() -> None:
+    called: list[http.HTTPFlow] = []
+
+    def intercept(flow: http.HTTPFlow) -> None:
+        called.append(flow)
+        flow.intercept()
+
+    layer, addons = _first(intercept)
+    (hook,) = list(layer.handle_event(events.Start()))
+    assert isinstance(hook, HttpRequestHook)
+    asyncio.run(addons.handle_lifecycle(hook))
+    assert called == [hook.flow]
+
+
+def test_what_waits_begins_in_the_task_that_ends_it() -> None:
+    """Otherwise its timeouts would end the task of the client's connection."""
+    called: list[str] = []
+
+    async def waits(_: http.HTTPFlow) -> None:
+        called.append("begun")
+        async with asyncio.timeout(0.01):
+            await asyncio.sleep(60)
+
+    async def serve() -> None:
+        layer, addons = _first(lambda _: called.append("first"), waits, lambda _: called.append("last"))
+        (hook,) = list(layer.handle_event(events.Start()))
+        assert called == ["first"]
+        task = asyncio.create_task(addons.handle_lifecycle(hook))
+        await asyncio.sleep(0.1)
+        assert task.done()
+
+    asyncio.run(serve())
+    assert called == ["first", "begun", "last"]
