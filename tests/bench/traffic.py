@@ -46,6 +46,8 @@ UPDATES = 5
 SHIPPED = "the shipped policy"
 #: seconds for which a proxy is counted that nobody asks
 IDLE = 5.0
+#: seconds after its start in which a proxy does what it does once; valgrind makes them long
+SETTLING = 30.0
 
 
 def _urls() -> list[str]:
@@ -166,7 +168,8 @@ def _counted(
     """Instructions of a proxy for one of so many requests, one after the other, when half as many were answered.
 
     Under valgrind, a request takes a hundred times as long. What a proxy does by itself each second would then count
-    for more than it takes; so it is counted alone for a while, and left out.
+    for more than it takes; so it is counted alone for a while, and left out. What it does once after its start, such as
+    reading its code to notice when that changes, is over before.
     """
     out = folder / "callgrind"
     for old in folder.glob("callgrind.*"):
@@ -176,6 +179,7 @@ def _counted(
         client = HTTPConnection(servers.LOOPBACK, server.port, timeout=servers.PATIENCE)
         urls = itertools.cycle(_urls())
         _ask(client, itertools.islice(urls, requests // 2))
+        time.sleep(SETTLING)
         _control(server, "-i", "on")
         taken = once(lambda: _ask(client, itertools.islice(urls, requests)))
         _control(server, "-d")
