@@ -18,7 +18,7 @@ from mitmproxy.addonmanager import AddonManager
 from mitmproxy.hooks import UpdateHook
 from mitmproxy.master import Master
 from mitmproxy.optmanager import _Option
-import asyncio, types
+import asyncio, logging, types
 
 headers = http.Headers([(b"Host", b"a"), (b"HOST", b"b")])
 assert headers.get("host") == headers[b"hOst"] == "a, b" and "host" in headers and "no" not in headers
@@ -31,12 +31,17 @@ except TypeError:
     assert option.current() == [] and _Option("x", int, 7, "", None).current() == 7
 
     async def whole():
-        addons = AddonManager(Master(options.Options()))
+        master = Master(options.Options())
+        addons = master.addons
         addons.chain = [object(), types.SimpleNamespace(addons=[types.SimpleNamespace(update=called.append)])]
         await addons.trigger_event(UpdateHook([1]))
+        logging.warning("nobody hears it")
+        addons.chain.append(types.SimpleNamespace(add_log=lambda entry: called.append(entry.msg[-5:])))
+        logging.warning("heard")
+        await asyncio.sleep(0)
 
     asyncio.run(whole())
-    assert called == [[1]]
+    assert called == [[1], "heard"]
     print("whole")
 """
 
@@ -45,7 +50,7 @@ except TypeError:
 @pytest.mark.skipif(not shutil.which("patch"), reason="there is no patch")
 @pytest.mark.thorough
 def test_each_patch_fits_and_mitmproxy_works_with_all_of_them(tmp_path: Path) -> None:
-    assert len(PATCHES) == 3
+    assert len(PATCHES) == 4
     installed = Path(mitmproxy.__file__).parent
     shutil.copytree(installed, tmp_path / "mitmproxy", ignore=shutil.ignore_patterns("__pycache__", "tools"))
     for patch in PATCHES:

@@ -7,12 +7,14 @@ between the events of a connection, and only what is left waits in a task of mit
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 
 from mitmproxy import http
-from mitmproxy.addonmanager import AddonManager
+from mitmproxy.addonmanager import AddonManager, traverse
 from mitmproxy.addons.onboarding import Onboarding
+from mitmproxy.log import LegacyLogEvents
 from mitmproxy.proxy import commands, events, layer
 from mitmproxy.proxy.mode_servers import ProxyConnectionHandler
 
@@ -61,8 +63,19 @@ def _serve_pages(
     return serve(onboarding, flow) if onboarding.should_serve(flow) else None
 
 
+def _tell_listeners(emit: Callable[..., None], events: LegacyLogEvents, record: logging.LogRecord) -> None:
+    """Tell of a message by the hook `add_log`, if an addon has it: a connection has four messages."""
+    try:
+        is_heard = any(hasattr(addon, "add_log") for addon in traverse(events.master.addons.chain))
+    except Exception:  # of an addon; whoever calls it says so
+        is_heard = True
+    if is_heard:
+        emit(events, record)
+
+
 #: as in ``bounded_http``
 WRAPPED = (
     (_call_hooks_at_once, ("handle_client",), (ProxyConnectionHandler,)),
     (_serve_pages, ("request",), (Onboarding,)),
+    (_tell_listeners, ("emit",), (LegacyLogEvents,)),
 )

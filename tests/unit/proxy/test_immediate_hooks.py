@@ -1,20 +1,27 @@
 """Hooks that wait for nobody are called between the events of a connection; the others in a task of their own."""
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from mitmproxy import http
 from mitmproxy.addonmanager import AddonManager
+from mitmproxy.addons.onboarding import APP_HOST, Onboarding
+from mitmproxy.log import LegacyLogEvents
 from mitmproxy.options import Options
 from mitmproxy.proxy import commands, events
 from mitmproxy.proxy.layers.http import HttpRequestHook
-from mitmproxy.test import tflow
+from mitmproxy.test import taddons, tflow, tutils
 
+from hushlist.proxy.bounds.bounded_input import bound_input
 from hushlist.proxy.hook_calls import ask_the_filter
 from hushlist.proxy.immediate_hooks import IN_A_ROW, HookedLayer
+
+#: messages that an addon was told of
+HEARD: list[str] = []
 
 
 class Asking:
@@ -98,3 +105,40 @@ def test_what_waits_begins_in_the_task_that_ends_it() -> None:
 
     asyncio.run(serve())
     assert called == ["first", "begun", "last"]
+
+
+@pytest.mark.parametrize(
+    ("addon", "times"),
+    [
+        (SimpleNamespace(), 0),
+        (SimpleNamespace(add_log=lambda entry: HEARD.append(entry.msg)), 1),
+        (SimpleNamespace(addons=[SimpleNamespace(add_log=lambda entry: HEARD.append(entry.msg))]), 1),
+    ],
+)
+def test_only_who_has_the_hook_of_messages_is_told_of_one(addon: SimpleNamespace, times: int) -> None:
+    bound_input()
+    HEARD.clear()
+
+    async def log() -> None:
+        addons: Any = AddonManager(SimpleNamespace(options=Options()))
+        addons.chain = [addon]
+        loop = asyncio.get_running_loop()
+        events_ = LegacyLogEvents(cast("Any", SimpleNamespace(addons=addons, event_loop=loop)))
+        events_.handle(logging.makeLogRecord({"msg": "a message", "levelno": logging.INFO}))
+        await asyncio.sleep(0)
+
+    asyncio.run(log())
+    assert [text.partition("] ")[2] for text in HEARD] == ["a message"] * times
+
+
+def test_other_hosts_than_mitmproxys_pages_wait_for_nobody() -> None:
+    bound_input()
+    onboarding, flow = Onboarding(), tflow.tflow(req=tutils.treq(host="a.example"))
+    with taddons.context(onboarding):
+        assert onboarding.request(flow) is None
+        flow.request.host = APP_HOST
+        serving = onboarding.request(flow)
+        assert serving is not None
+        asyncio.run(serving)
+    assert flow.response is not None
+    assert flow.response.status_code == 404  # it has no such page
