@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import gc
+import io
 import json
 import os
 import pkgutil
@@ -101,7 +102,6 @@ class _Preloaded:
         folder: Path,
         environment: Mapping[str, str],
         errors: int | None = None,
-        kind: type[Forked] = Forked,
     ) -> Forked:
         """A fork with these arguments; what it says goes to ``stdout``, too, or to the descriptor ``errors``."""
         read, write = os.pipe()
@@ -114,7 +114,7 @@ class _Preloaded:
         os.close(write)
         tells.close()
         pid = int.from_bytes(_received(ended, 4))
-        return kind(pid, os.fdopen(read, encoding="utf-8", errors="backslashreplace"), ended)
+        return Forked(pid, os.fdopen(read, encoding="utf-8", errors="backslashreplace"), ended)
 
     def _run(self, environment: Mapping[str, str]) -> socket.socket:
         ours, its = socket.socketpair()
@@ -228,25 +228,47 @@ def _fork(
     return command, asks
 
 
-class _Compiler(Forked):
-    """A fork that compiles a policy, as ``subprocess.Popen`` shows a process."""
+class _Compiler:
+    """A fork that compiles a policy, from when it has its work on, as ``subprocess.Popen`` shows a process."""
+
+    def __init__(self, start: Callable[[], Forked]) -> None:
+        self._start = start
+        self._fork: Forked | None = None
+        self._is_killed = False
 
     def __enter__(self) -> _Compiler:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.stdout.close()
+        if self._fork is not None:
+            self._fork.stdout.close()
+
+    @property
+    def returncode(self) -> int | None:
+        """The exit code, if it has ended."""
+        return -signal.SIGKILL if self._fork is None else self._fork.returncode
+
+    def poll(self) -> int | None:
+        """The exit code, if it has ended."""
+        return self.returncode if self._is_killed else None
 
     def communicate(self, _input: bytes, timeout: float) -> tuple[str, None]:
-        printed = self.stdout.read()
-        self.wait(timeout)
+        """What it prints; it waits for nothing on its standard input."""
+        if self._is_killed:
+            return "", None
+        self._fork = fork = self._start()
+        if self._is_killed:  # meanwhile
+            self.kill()
+        printed = fork.stdout.read()
+        fork.wait(timeout)
         return printed, None
 
     def kill(self) -> None:
         """End it; another thread may wait for it meanwhile."""
-        if self.returncode is None:
+        self._is_killed, fork = True, self._fork
+        if fork is not None and fork.returncode is None:
             with suppress(ProcessLookupError):
-                os.kill(self.pid, signal.SIGKILL)
+                os.kill(fork.pid, signal.SIGKILL)
 
 
 def _compile_by_forks(asks: socket.socket) -> None:
@@ -255,7 +277,7 @@ def _compile_by_forks(asks: socket.socket) -> None:
 
     def start(command: Sequence[str], **options: Any) -> Any:
         if background_compiler.__name__ in command and preloaded.fits(os.environ):
-            return preloaded.start(command, Path.cwd(), options["env"], 2, _Compiler)
+            return _Compiler(partial(preloaded.start, command, Path.cwd(), options["env"], 2))
         return subprocess.Popen(command, **options)
 
     background_compiler.subprocess = SimpleNamespace(**vars(subprocess) | {"Popen": start})
@@ -337,6 +359,7 @@ if __name__ == "__main__":
         sys.argv, asks = served
         if background_compiler.__name__ in sys.argv:
             del sys.argv[: sys.argv.index(background_compiler.__name__)]
+            sys.stdin = io.TextIOWrapper(io.BytesIO(b"go"))
             _run(background_compiler.main)
         elif sys.argv[0] == "hushlist":
             from hushlist.cli import run
