@@ -198,8 +198,9 @@ def test_nothing_foreign_is_patched_beside_the_tables() -> None:
     assert beside == BESIDE
 
 
-#: what only looks so: a record of Python's log; the state of ours; an address that mitmproxy keeps from being set
+#: what only looks so: a record of Python's log; the state of ours; calls that are noted on the event that they are of
 BESIDE = {
+    "hushlist.proxy.hook_calls": {"setattr(event, _BEGUN, begun)"},
     "hushlist.proxy.bounds.printable_log": {"record.args"},
     "hushlist.proxy.service.policy_watch": {"changes.read"},
 }
