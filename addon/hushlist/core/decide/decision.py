@@ -244,7 +244,7 @@ def _in_order(layers: Sequence[str], matches: Sequence[Match]) -> tuple[tuple[Ma
         by_layer[match.rule.terms.layer].append(match)
     counted: list[Match] = []
     lifted: list[Match] = []
-    for of_layer in by_layer.values():
+    for of_layer in filter(None, by_layer.values()):
         of_layer.sort(key=_precedence, reverse=True)
         if any(map(is_exception, of_layer)):
             of_layer, beaten = _except(of_layer)

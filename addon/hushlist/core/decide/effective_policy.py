@@ -73,7 +73,7 @@ class EffectivePolicy:
         """``now`` has a time zone; ``blocks`` are those of administrators, beside the rules; ``of_rules``: the
         schedules that rules name.
         """
-        self.group, self.blocks = group, blocks
+        self.group, self.blocks, self.has_blocks = group, blocks, bool(blocks)
         named = [group.timetable[name] for name in of_rules if name in group.timetable]
         # In UTC: Python compares moments of one time zone by the clock's time, which repeats when summer time ends.
         self._now = now.astimezone(UTC)
@@ -157,11 +157,10 @@ class EffectivePolicy:
         if terms.scope is not None:
             until = _first(until, self._on.get(terms.scope.during))
             match = match._replace(via=", ".join(filter(None, (match.via, str(terms.scope)))))
-        said: _Said = (None, None, None)
+        action, timed = None, None
         if terms.category is not None and terms.action in BY_CATEGORY and self.group.settings.categories:
-            said = self._nearest[terms.category]
-        action, timed, category_until = said
-        until = _first(until, category_until)
+            action, timed, category_until = self._nearest[terms.category]
+            until = _first(until, category_until)
         if action is None and terms.action is not Action.PASS:
             return match if until is None else match._replace(until=until)
         if action in (None, Action.PASS) or (action is Action.ALLOW and not _may_allow(match)):

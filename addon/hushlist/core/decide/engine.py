@@ -255,7 +255,7 @@ class Engine:
             or known_host.alone is None
             or known_host.has_filters
             or known_host.tunnelled
-            or known_host.view.blocks
+            or known_host.view.has_blocks
         ):
             return None
         plain = plain_target(target, start, is_sent=True)
@@ -418,7 +418,7 @@ class Engine:
             decision = self._forms.decide(case, host, known_host, form, is_first=form is forms[0])
             if case.carriers:
                 decision = from_inside(decision, known_host.view.layers, case.carriers, case.counts)
-            if self._overrides is None or not (decision.action in STOPPING or known_host.view.blocks):
+            if self._overrides is None or not (decision.action in STOPPING or known_host.view.has_blocks):
                 if any(decision is other for other in seen):
                     continue  # the rules for the whole host decide, as for an earlier form
                 seen.append(decision)

@@ -26,7 +26,7 @@ from hushlist.core.policy.groups import NOBODY, Client, Group, GroupSettings
 from hushlist.core.policy.part_needs import says_something
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.system.memory import BoundedCache
-from hushlist.core.url.host import is_plain_name, tunnelled_ipv4
+from hushlist.core.url.host import LONGEST_NAME, is_plain_name, tunnelled_ipv4
 from hushlist.core.url.parts import DEFAULT_PORTS
 from hushlist.core.url.request import Request, canonical_host
 
@@ -47,11 +47,8 @@ class KnownHost:
     alone: Decision | None
     #: the same, but ``None`` if other rules may fit too
     decision: Decision | None
-    #: whether network filters may fit some of its requests; whether some name the host or a domain above it; whether a
-    #: rule for the whole host stops it
+    #: whether network filters may fit some of its requests
     has_filters: bool
-    is_named: bool
-    is_stopped: bool
     #: the IPv4 address by which a tunnel or a translator reaches it, which is decided, too
     tunnelled: bytes | None
     #: what finds addresses inside its requests, and other names of what they ask for, that some rule may fit
@@ -60,6 +57,16 @@ class KnownHost:
     def concerns(self, path: bytes, query: bytes | None) -> bool:
         """Whether anything besides may be read in a plain target of it."""
         return any(reader.concerns(path, query) for reader in self.readers)
+
+    @property
+    def is_named(self) -> bool:
+        """Whether network filters name the host or a domain above it."""
+        return self.host.bits & FILTERED != 0
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether a rule for the whole host stops it, or may by its category."""
+        return stops(self.host.matches)
 
     @property
     def has_pages(self) -> bool:
@@ -97,7 +104,7 @@ class KnownHosts:
         self.only: GroupHosts | None = None
         if not policy.groups:
             only = self.of_group(NOBODY, None)
-            self.only = only if only.view.is_timeless and not only.view.blocks else None
+            self.only = only if only.view.is_timeless and not only.view.has_blocks else None
 
     def why_decrypt(self, known_host: KnownHost) -> str | None:
         """Why a TLS connection has to be decrypted that goes by a host, for people."""
@@ -193,35 +200,23 @@ def _group_finder(policy: Policy) -> Callable[[Client], Group]:
 
 def know(index: Index, view: EffectivePolicy, readings: tuple[Readings, ...], host: bytes) -> KnownHost:
     """What the rules say about a host; ``UrlError`` if it is not valid."""
-    canonical = canonical_host(host)
+    is_name = is_plain_name(host) and len(host) <= LONGEST_NAME
+    canonical = host if is_name else canonical_host(host)
     on_host = index.on_host(canonical)
     alone: Decision | None = view.nothing
     if on_host.matches:
         alone = None if any(map(may_change, on_host.matches)) else view.decide(on_host.matches)
-    is_named = on_host.bits & FILTERED != 0
-    has_filters = index.has_general_filters or is_named
-    tunnelled = tunnelled_ipv4(canonical)
+    has_filters = index.has_general_filters or on_host.bits & FILTERED != 0
+    tunnelled = None if is_name else tunnelled_ipv4(canonical)
     readers: tuple[HostReader, ...] = ()
     for reading in readings:
         reader = reading.of_host(canonical)
         if reader is not None and (reader.has_inner or _has_rules(index, reader.hosts_of_names)):
             readers += (reader,)  # of a name, a rule has to fit a path below its host
     decision = None if on_host.suffixes or has_filters or index.has_uris or tunnelled or readers else alone
-    if decision is not None and view.blocks and view.blocks.touches(canonical, own_categories(decision)):
+    if decision is not None and view.has_blocks and view.blocks.touches(canonical, own_categories(decision)):
         decision = None
-    return KnownHost(
-        view,
-        canonical,
-        is_name=host == canonical and is_plain_name(host),
-        host=on_host,
-        alone=alone,
-        decision=decision,
-        has_filters=has_filters,
-        is_named=is_named,
-        is_stopped=bool(on_host.matches) and stops(on_host.matches),
-        tunnelled=tunnelled,
-        readers=readers,
-    )
+    return KnownHost(view, canonical, is_name, on_host, alone, decision, has_filters, tunnelled, readers)
 
 
 def _has_rules(index: Index, hosts: Iterable[bytes] | None) -> bool:

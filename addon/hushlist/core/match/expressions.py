@@ -56,34 +56,33 @@ def own_expression(parts: Parts) -> bytes:
     return parts.host + path_prefixes(parts.path, parts.query, deepest=0)[0]
 
 
-def host_suffixes(host: bytes, deepest: int = DEEPEST_HOST) -> list[bytes]:
-    """The host, and its suffixes of two to ``deepest`` labels, the longest first.
+def host_suffixes(host: bytes, deepest: int = DEEPEST_HOST, path: bytes = b"") -> list[bytes]:
+    """The host, and its suffixes of two to ``deepest`` labels, the longest first; each with a path behind it.
 
     "If the host is an IP address, these additional hostnames should not be checked."
 
-    >>> host_suffixes(b"a.b.c.d.e.f.g")[:2]
-    [b'a.b.c.d.e.f.g', b'c.d.e.f.g']
+    >>> host_suffixes(b"a.b.c.d.e.f.g")[:2], host_suffixes(b"a.b.c", path=b"/")
+    ([b'a.b.c.d.e.f.g', b'c.d.e.f.g'], [b'a.b.c/', b'b.c/'])
     """
-    suffixes: list[bytes] = []
-    dot = host.rfind(b".")
-    while len(suffixes) < deepest - 1 and (dot := host.rfind(b".", 0, dot)) >= 0:
-        suffixes.append(host[dot + 1 :])
-    if suffixes and is_address(host):
-        return [host]
-    suffixes.append(host)
-    suffixes.reverse()
+    whole = host + path
+    dot = host.rfind(b".", 0, host.rfind(b"."))
+    if dot < 0 or is_address(host):
+        return [whole]
+    suffixes = [whole, whole[dot + 1 :]]
+    while len(suffixes) < deepest and (dot := host.rfind(b".", 0, dot)) >= 0:
+        suffixes.insert(1, whole[dot + 1 :])
     return suffixes
 
 
-def suffixes_with_top_level(host: bytes, deepest: int = DEEPEST_HOST) -> list[bytes]:
+def suffixes_with_top_level(host: bytes, deepest: int = DEEPEST_HOST, path: bytes = b"") -> list[bytes]:
     """``host_suffixes``, and the top-level name: for rules in the clear, which may name one.
 
     >>> suffixes_with_top_level(b"a.b.zip"), suffixes_with_top_level(b"192.0.2.1")
     ([b'a.b.zip', b'b.zip', b'zip'], [b'192.0.2.1'])
     """
     top = host[host.rfind(b".") + 1 :]
-    suffixes = host_suffixes(host, deepest)
-    return suffixes if top == host or is_address(host) else [*suffixes, top]
+    suffixes = host_suffixes(host, deepest, path)
+    return suffixes if top == host or is_address(host) else [*suffixes, top + path]
 
 
 def deepest_folder(path: bytes, deepest: int = DEEPEST_PATH) -> bytes:

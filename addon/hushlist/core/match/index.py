@@ -265,7 +265,7 @@ class Index(IndexFile):
 
     def terms_of(self, expression: bytes, part: int) -> list[Terms]:
         """The terms of one part's rules in the clear for exactly this expression."""
-        rows = (row for _, row in self._rows((expression,), (b"",)) if row.part == part and row.terms != GUIDE)
+        rows = (row for _, row in self._rows((expression,)) if row.part == part and row.terms != GUIDE)
         return [terms for is_clear, terms in map(self._terms_of, rows) if is_clear]
 
     def places(self) -> Iterator[tuple[Terms, int, bytes]]:
@@ -295,34 +295,31 @@ class Index(IndexFile):
 
     def on_host(self, name: bytes) -> Host:
         """The rules for a whole canonical host, and where paths must be looked up."""
-        host = self._on_host(name)
-        if not self.filters or not name:
-            return host
-        of_filters = [match for filters in self.filters.values() for match in filters.on_host(name)]
-        return host._replace(matches=(*host.matches, *of_filters)) if of_filters else host
-
-    def _on_host(self, name: bytes) -> Host:
-        suffixes = self._suffixes_of(name, self._deepest_host)
-        rows = self._rows(suffixes, (b"/",))
+        whole = self._suffixes_of(name, self._deepest_host, b"/")
+        rows = self._rows(whole)
         has_hashes = self._has_hashes
         address = None if self._ranges is None else parse_address(name)
-        if not rows and not has_hashes and address is None:
+        of_filters: list[Match] = []
+        if self.filters and name:
+            of_filters = [match for filters in self.filters.values() for match in filters.on_host(name)]
+        if not (rows or has_hashes or address or of_filters):
             return _NOTHING
-        standard = suffixes if self._has_standard_hosts else host_suffixes(name)
-        sealed = self._find_sealed([suffix + b"/" for suffix in standard]) if self._seals else ()
-        if not rows and not sealed and address is None and standard is suffixes:  # as for most hosts
-            return Host((), suffixes, (), suffixes, 0, name)
-        matches = self._matches(rows, [suffix + b"/" for suffix in standard]) if rows else []
-        below = {expression[:-1] for expression, row in rows if row.terms == GUIDE and not row.line & FILTERED}
-        guided = [suffix for suffix in suffixes if suffix in below]
-        deeper = [suffix for suffix in suffixes if suffix in below or (has_hashes and suffix in standard)]
-        hashed = [suffix for suffix in deeper if suffix in standard]
-        matches += sealed
+        standard = whole if self._has_standard_hosts else host_suffixes(name, path=b"/")
+        matches = self._find_standard(rows, standard)
         if self._ranges is not None and address is not None:
             matches += self._find_ranges(name, address, self._ranges)
-        bits = 0
-        for _, row in rows:
-            bits |= row.line if row.terms == GUIDE else 0
+        matches += of_filters
+        bits, below = 0, set[bytes]()
+        for expression, row in rows:
+            if row.terms == GUIDE:
+                bits |= row.line
+                if not row.line & FILTERED:
+                    below.add(expression)
+        guided = [expression[:-1] for expression in whole if expression in below] if below else []
+        deeper = hashed = [expression[:-1] for expression in whole] if has_hashes else guided
+        if standard is not whole:
+            deeper = [each[:-1] for each in whole if each in below or (has_hashes and each in standard)]
+            hashed = [suffix for suffix in deeper if suffix + b"/" in standard]
         return Host(tuple(matches), deeper, guided, hashed, bits, name)
 
     def find_paths(self, host: Host, path: bytes, query: bytes | None) -> list[Match]:
@@ -337,7 +334,7 @@ class Index(IndexFile):
         above = self._folders.get((host.name, folder)) if len(folder) > 1 else ()
         if above is None:
             return self._find_new_folder(host, paths, folder)
-        rows = self._rows(suffixes, paths)
+        rows = self._rows([suffix + path for suffix in suffixes for path in paths])
         if not (rows or above or self._seals):  # as mostly
             return []
         return [*self._find_standard(rows, _standard(host, paths)), *above]
@@ -345,17 +342,18 @@ class Index(IndexFile):
     def find_queries(self, host: Host, queries: Iterable[bytes]) -> list[Match]:
         """Matches for the root of a host with each of some canonical queries, of which there may be many."""
         paths = [b"/?" + query for query in queries]
-        rows = self._rows(host.suffixes, paths)
+        rows = self._rows([suffix + path for suffix in host.suffixes for path in paths])
         return self._find_standard(rows, _standard(host, paths)) if rows or self._seals else []
 
     def _find_standard(self, rows: Iterable[tuple[bytes, TableRow]], standard: Collection[bytes]) -> list[Match]:
         """The matches of rows, and of sealed hashes for standard expressions."""
-        return [*self._matches(rows, standard), *self._find_sealed(standard)]
+        matches = self._matches(rows, standard)
+        return [*matches, *self._find_sealed(standard)] if self._seals else matches
 
     def _find_new_folder(self, host: Host, paths: Sequence[bytes], folder: bytes) -> list[Match]:
         """Matches for a path, for its folder and for those above it; these are remembered."""
         every = folders_above(folder)
-        rows = self._rows(host.suffixes, [*paths, *every])
+        rows = self._rows([suffix + path for suffix in host.suffixes for path in (*paths, *every)])
         matches: list[Match] = []
         above: Sequence[Match] = ()
         if rows or self._seals:
@@ -390,21 +388,18 @@ class Index(IndexFile):
                     rules.setdefault(expression, []).append(Rule(Expression(expression), terms, row.line))
         return rules, guided
 
-    def _rows(self, hosts: Iterable[bytes], paths: Collection[bytes]) -> list[tuple[bytes, TableRow]]:
-        """The rows of the expressions of each host with each path, and these expressions.
+    def _rows(self, expressions: Iterable[bytes]) -> list[tuple[bytes, TableRow]]:
+        """The rows of some expressions, each with its expression.
 
         Decisions spend most of their time in this loop, so it calls few functions.
         """
-        if not paths:
-            return []
         unmarked, shift, marks = self._filter, self._filter_shift, MARKS
         near: list[tuple[bytes, bytes]] = []
-        for host in hosts:
-            for path in paths:
-                digest = sha256(host + path).digest()
-                first = first_bits(digest)[0]
-                if not unmarked[first >> shift] & marks[first & 255]:
-                    near.append((host + path, digest))
+        for expression in expressions:
+            digest = sha256(expression).digest()
+            first = first_bits(digest)[0]
+            if not unmarked[first >> shift] & marks[first & 255]:
+                near.append((expression, digest))
         if not near:
             return []
         return [(expression, row) for table in self._tables for expression, key in near for row in table.find(key)]

@@ -117,7 +117,7 @@ class IndexTable:
 
     __slots__ = (
         *("_end", "_fan", "_line_now", "_octets", "_read", "_rows_at", "_shape", "_shift", "_start", "_tail"),
-        "_tails_at",
+        *("_tails_at", "_unpack"),
     )
 
     def __init__(
@@ -138,6 +138,7 @@ class IndexTable:
         self._shift = 32 - shape.bits
         self._tail = shape.tail
         self._start, self._end = shape.tail_at, shape.tail_at + shape.tail
+        self._unpack = Struct(f">{shape.key}s{PLACE.format.removeprefix('>')}").iter_unpack
 
     def __len__(self) -> int:
         return self._shape.count
@@ -149,9 +150,8 @@ class IndexTable:
 
     def __iter__(self) -> Iterator[TableRow]:
         """All rows, by their keys."""
-        place = Struct(f">{self._shape.key}s{PLACE.format.removeprefix('>')}")
         for first in range(0, len(self), MANY):
-            some = map(TableRow._make, place.iter_unpack(self._rows(first, min(first + MANY, len(self)))))
+            some = map(TableRow._make, self._unpack(self._rows(first, min(first + MANY, len(self)))))
             yield from some if self._line_now is None else map(self._renumbered, some)
 
     def find(self, digest: bytes) -> list[TableRow]:
@@ -163,9 +163,10 @@ class IndexTable:
             return []
         tail, at = self._tail, self._tails_at
         # A find may also overlap two tails; only the rows confirm a key.
-        if self._octets.find(digest[self._start : self._end], at + first * tail, at + last * tail) < 0:
+        tail_at = self._octets.find(digest[self._start : self._end], at + first * tail, at + last * tail)
+        if tail_at < 0:
             return []
-        rows = self._confirm(digest[: self._shape.key], first, last)
+        rows = self._confirm(digest[: self._shape.key], (tail_at - at) // tail, last)
         return rows if self._line_now is None else list(map(self._renumbered, rows))
 
     def _renumbered(self, row: TableRow) -> TableRow:
@@ -198,14 +199,11 @@ class IndexTable:
             else:
                 last = middle
         rows: list[TableRow] = []
-        width, size = self._shape.width, len(key)
         for some in range(first, end, _FEW):
-            octets = self._rows(some, min(some + _FEW, end))
-            for start in range(0, len(octets), width):
-                row_key = octets[start : start + size]
-                if row_key == key:
-                    rows.append(TableRow(key, *PLACE.unpack_from(octets, start + size)))
-                elif row_key > key:
+            for row in self._unpack(self._rows(some, min(some + _FEW, end))):
+                if row[0] == key:
+                    rows.append(TableRow._make(row))
+                elif row[0] > key:
                     return rows
         return rows
 

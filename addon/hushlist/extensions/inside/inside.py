@@ -132,9 +132,6 @@ class _Modes:
         return self.of(terms) == ANY
 
 
-_NONE: Sequence[Form] = ()
-
-
 class InnerAddresses:
     """What the table reads in requests, and for which rules, by one policy."""
 
@@ -147,6 +144,8 @@ class InnerAddresses:
         rows = [row for row in (*shipped_rows(), *policy.of("carriers")) if row.kind == _SAME or modes.all != {OFF}]
         self._rows = {row.form: row for row in rows}
         self._by_domain, self._by_label = hosts_of(list(self._rows))
+        #: labels of which each host of a row has one
+        self._labels = {*self._by_label, *(domain.partition(b".")[0] for domain in self._by_domain)}
         self._counts: _Counts = {
             TABLE: None if OFF not in modes.all else modes.says_of_table,
             ANY: None if modes.all == {ANY} else modes.says_of_any,
@@ -155,11 +154,11 @@ class InnerAddresses:
 
     def of_host(self, host: bytes) -> HostReader | None:
         """What reads the requests to a canonical host."""
-        forms = self._by_domain.get(host[host.rfind(b".", 0, host.rfind(b".")) + 1 :], _NONE)
-        if not self._by_label.keys().isdisjoint(labels := host.split(b".")):
-            forms = [*forms, *(form for label in dict.fromkeys(labels) for form in self._by_label.get(label, _NONE))]
-        if forms is _NONE and not self._has_any:  # as for most hosts
+        labels = host.split(b".")
+        if self._labels.isdisjoint(labels) and not self._has_any:  # as for most hosts
             return None
+        forms = [*self._by_domain.get(b".".join(labels[-2:]), ())]
+        forms += (form for label in dict.fromkeys(labels) for form in self._by_label.get(label, ()))
         rows = [self._rows[form] for form in forms if form.fits_host(host)]
         if not rows and not self._has_any:
             return None
