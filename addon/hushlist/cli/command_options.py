@@ -32,6 +32,7 @@ from hushlist.core.policy import default_policy, shipped_policy
 from hushlist.core.policy.groups import Client, address_text
 from hushlist.core.policy.policy_file import ListFile, Policy, list_files
 from hushlist.core.policy.policy_reader import policy_at
+from hushlist.core.system.late_pattern import late_pattern
 from hushlist.core.url.hashed_uri import VARIANTS
 from hushlist.core.url.host import parse_ipv6
 from hushlist.core.url.parts import to_bytes
@@ -48,7 +49,7 @@ def _address(text: str) -> str:
 
 
 #: a time of day
-_TIME = re.compile(r"[0-9]{2}:[0-9]{2}(?::[0-9]{2})?")
+_TIME = late_pattern(r"[0-9]{2}:[0-9]{2}(?::[0-9]{2})?")
 #: a client's address, as the policy knows it
 parse_client = checked(_address, "is no address such as 192.168.1.7")
 

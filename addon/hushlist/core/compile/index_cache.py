@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -26,14 +25,15 @@ from hushlist.core.system.files import (
     lock_file,
     make_private,
 )
+from hushlist.core.system.late_pattern import late_pattern
 from hushlist.core.system.platform import is_of_user, open_folder
 
 _ENDING = ".index"
 _WRITING = "compiling-"
 #: names of indexes and records, which are digests, and of folders that writers leave; nothing else has such names
-_INDEX = re.compile(r"[0-9a-f]{64}\.index")
-_RECORD = re.compile(r"[0-9a-f]{64}\.stat")
-_LEFT = re.compile(rf"{_WRITING}[a-z0-9_]{{8}}")
+_INDEX = late_pattern(r"[0-9a-f]{64}\.index")
+_RECORD = late_pattern(r"[0-9a-f]{64}\.stat")
+_LEFT = late_pattern(rf"{_WRITING}[a-z0-9_]{{8}}")
 #: in such a folder, the file whose lock a writer has
 _LOCK = "lock"
 #: index files that are always kept: those used last

@@ -8,7 +8,6 @@ asked are collected (reading 12 of ``addon/readings.md``).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, tzinfo
 from functools import partial
@@ -19,6 +18,7 @@ from hushlist.core.errors import Excess, UrlError, printable, without_user
 from hushlist.core.match.rule import FINAL, Action, Anything, FilterPattern, Terms
 from hushlist.core.match.rule_match import Match
 from hushlist.core.policy.groups import Client, GroupSettings
+from hushlist.core.system.late_pattern import late_pattern
 from hushlist.core.url.normalization import percent_decode_repeatedly
 from hushlist.core.url.parts import split_web, to_bytes
 from hushlist.core.url.request import Request, canonical_url
@@ -206,9 +206,9 @@ def original_url(decision: Decision, request: Request) -> bytes | None:
 
 
 #: an escape of "@", or one that makes another escape
-_MAY_MAKE_AT = re.compile(rb"%(?:40|25|3[0-9]|[46][1-6])")
+_MAY_MAKE_AT = late_pattern(rb"%(?:40|25|3[0-9]|[46][1-6])")
 #: what ends a host, or the user information before it
-_DELIMITER = re.compile(rb"[:/?#@\\]")
+_DELIMITER = late_pattern(rb"[:/?#@\\]")
 
 
 def _canonical(url: bytes) -> bytes | None:

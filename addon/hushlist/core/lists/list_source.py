@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from hushlist.core.errors import Problem, UrlError, without_user
 from hushlist.core.match.rule import Action, Scope, Terms
 from hushlist.core.system.files import LONGEST_WHOLE, read_private, read_regular, reason_of, source_errors
+from hushlist.core.system.late_pattern import late_pattern
 
 if TYPE_CHECKING:
     from hushlist.core.match.seal import SealKey
@@ -419,7 +420,7 @@ _COMPRESSED = {
 }
 _IS_COMPRESSED = "the file is compressed; unpack it first"
 # An error page of a server or the log-in page of a network, in place of a list.
-_PAGE = re.compile(rb"\s*<[!?/A-Za-z]")
+_PAGE = late_pattern(rb"\s*<[!?/A-Za-z]")
 _IS_PAGE = "the file begins as a web page does (HTML), and is no list"
 #: octets that are read at once; a block of at most LONGEST_LINE has no longer line
 BLOCK = LONGEST_LINE // 2
@@ -427,7 +428,7 @@ BLOCK = LONGEST_LINE // 2
 
 #: what nobody sees, and editors and joined files leave: a byte order mark (U+FEFF) and U+200B
 _MARKS = (_BYTE_ORDER_MARK, b"\xe2\x80\x8b")
-_LEADING_MARKS = re.compile(rb"^(?:\xef\xbb\xbf|\xe2\x80\x8b)+", re.MULTILINE)
+_LEADING_MARKS = late_pattern(rb"^(?:\xef\xbb\xbf|\xe2\x80\x8b)+", re.MULTILINE)
 #: comments in a line: of most formats; of documents, where "#" may stand in a text
 COMMENTS = re.compile(rb"(?:^|(?<=\s))#.*", re.DOTALL)
 WHOLE_COMMENT = re.compile(rb"^\s*#.*", re.DOTALL)

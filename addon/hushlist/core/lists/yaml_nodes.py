@@ -17,11 +17,12 @@ from hushlist.core.lists.list_source import (
     ProblemReport,
     reason_at,
 )
+from hushlist.core.system.late_pattern import late_pattern
 from hushlist.core.url.hrn import parse_hrn
 
 #: characters of a word that a name is made from
 _LONGEST_WORD = 40
-_PLAIN_TEXT = re.compile(r"[A-Za-z0-9][\w./-]*(?: [\w./-]+)*", re.ASCII)
+_PLAIN_TEXT = late_pattern(r"[A-Za-z0-9][\w./-]*(?: [\w./-]+)*", re.ASCII)
 NULL = ("", "~", "null", "Null", "NULL")
 
 
@@ -75,7 +76,7 @@ def _with_suggestion(why: str, word: str, source: str) -> str:
     return why if "did you mean" in why else why + _suggested_name(word, source)
 
 
-_NOT_IN_NAME = re.compile("[^a-z0-9]+")
+_NOT_IN_NAME = late_pattern("[^a-z0-9]+")
 
 
 def _suggested_name(word: str, source: str) -> str:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from hushlist.core.errors import UrlError
 from hushlist.core.extension import CheckRow, load
+from hushlist.core.system.late_pattern import late_pattern
 from hushlist.core.url.host import collapse_dots, idna_2003, parse_ipv4, parse_ipv6, separate_labels, to_ascii
 from hushlist.core.url.normalization import percent_decode_repeatedly
 from hushlist.core.url.parts import DEFAULT_PORTS
@@ -121,7 +122,7 @@ def _rare_ipv4(_: Check, request: CheckedRequest) -> bytes | None:
 
 
 #: a name whose last label begins with a letter, with nothing to decode: no address
-_SURE_NAME = re.compile(rb"(?:[A-Za-z0-9_-]+\.)*[A-Za-z][A-Za-z0-9_-]*")
+_SURE_NAME = late_pattern(rb"(?:[A-Za-z0-9_-]+\.)*[A-Za-z][A-Za-z0-9_-]*")
 
 
 def _ipv4(host: bytes) -> bytes | None:
@@ -141,9 +142,9 @@ def _user_information(_: Check, request: CheckedRequest) -> bytes | None:
 _DIGITS_OF_ADDRESS = 8
 #: words in user information; nobody has more, and names that are not in ASCII take long
 _MOST_WORDS = 64
-_DELIMITERS = re.compile(rb"[^A-Za-z0-9._\x80-\xff-]+")
-_IPV6_LITERAL = re.compile(rb"\[([0-9A-Fa-f:.]{2,45})\]")
-_HOST_NAME = re.compile(rb"(?:[a-z0-9_-]{1,63}\.)+[a-z][a-z0-9-]{1,62}(?![a-z0-9.-])", re.IGNORECASE)
+_DELIMITERS = late_pattern(rb"[^A-Za-z0-9._\x80-\xff-]+")
+_IPV6_LITERAL = late_pattern(rb"\[([0-9A-Fa-f:.]{2,45})\]")
+_HOST_NAME = late_pattern(rb"(?:[a-z0-9_-]{1,63}\.)+[a-z][a-z0-9-]{1,62}(?![a-z0-9.-])", re.IGNORECASE)
 
 
 def _misleading_user(_: Check, request: CheckedRequest) -> bytes | None:
@@ -176,7 +177,7 @@ def _parameter(name: str) -> re.Pattern[bytes]:
 
 
 _DNS_PARAMETER, _JSON_PARAMETER = _parameter("dns"), _parameter("name")
-_BASE64URL = re.compile(rb"[A-Za-z0-9_-]+")
+_BASE64URL = late_pattern(rb"[A-Za-z0-9_-]+")
 #: some servers read either alphabet of base64
 _TO_BASE64URL = bytes.maketrans(b"+/", b"-_")
 #: of a message's header (RFC 1035, 4.1.1): its length in octets; the flags QR and Opcode; the counts of one question,
@@ -257,7 +258,7 @@ CHECKS: dict[str, _CheckDefinition] = {
 
 _PERCENT, _NUL, _LF, _CR, _EQUALS = b"%\0\n\r="  # an octet is found faster as a number
 #: escapes that are, or may make, a NUL, a line end, or a letter of "dns"; the last may be completed by an escape
-_SUSPICIOUS_ESCAPE = re.compile(rb"%(?:25)*+(?:0[0ADad]|64|6[Ee]|73|[0-9A-Fa-f]?%)")
+_SUSPICIOUS_ESCAPE = late_pattern(rb"%(?:25)*+(?:0[0ADad]|64|6[Ee]|73|[0-9A-Fa-f]?%)")
 _EVERY_DNS_MEDIA = _DNS_MEDIA | _DNS_JSON
 
 

@@ -27,6 +27,7 @@ from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
 from hushlist.core.policy.keys import NONE, Key, Schema, Type
 from hushlist.core.policy.usable_keys import KeyTable, table_of
 from hushlist.core.system.files import LONGEST_DOCUMENT, Fingerprint, fingerprint, read_private, reason_of
+from hushlist.core.system.late_pattern import late_pattern
 
 if TYPE_CHECKING:
     from hushlist.core.match.seal import SealKey
@@ -125,7 +126,7 @@ def schema_of(type_: Type) -> Schema:
     return _made(type_.schema)
 
 
-_LINK = re.compile(r"\[([^\[\]]*)\]\([^()]*\)")
+_LINK = late_pattern(r"\[([^\[\]]*)\]\([^()]*\)")
 
 
 def schema_of_rows(rows: Iterable[Key], *, name: str = "", **more: Any) -> Schema:

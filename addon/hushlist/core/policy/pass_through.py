@@ -15,7 +15,6 @@ With a port behind it, an entry is about that port alone.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -39,15 +38,16 @@ from hushlist.core.policy.key_types import (
     schema_of_rows,
 )
 from hushlist.core.policy.keys import Key, Schema, Type
+from hushlist.core.system.late_pattern import late_pattern
 from hushlist.core.url.host import DELIMITERS, is_address, parse_address
 from hushlist.core.url.hrn import parse_hrn
 from hushlist.core.url.parts import to_bytes
 from hushlist.core.url.request import canonical_host
 
 #: characters that no canonical host has: they begin a port or an escape
-_NOT_IN_NAME = re.compile(rb"[:%\[\]]")
+_NOT_IN_NAME = late_pattern(rb"[:%\[\]]")
 #: an entry with a port; an IPv6 address or network is in brackets then, as in a URL
-_WITH_PORT = re.compile(r"(=?)(?:\[([^\[\]]*)\]|([^:\[\]]*)):([0-9]{1,5})")
+_WITH_PORT = late_pattern(r"(=?)(?:\[([^\[\]]*)\]|([^:\[\]]*)):([0-9]{1,5})")
 _LAST_PORT = (1 << 16) - 1
 #: what to do when clients refuse the proxy's certificate for a host
 REPORT, ADD = "report", "add"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hushlist.core.lists.yaml_nodes import MappingReader
 from hushlist.core.policy.keys import Type
+from hushlist.core.system.late_pattern import late_pattern
 
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _LONGEST_ZONE = 64
 #: seconds of the units in ``_DURATION``
 _UNITS = (86400, 3600, 60, 1)
-_DURATION = re.compile(r"(?=[0-9])(?:([0-9]{1,9})d)?(?:([0-9]{1,9})h)?(?:([0-9]{1,9})m)?(?:([0-9]{1,9})s)?")
+_DURATION = late_pattern(r"(?=[0-9])(?:([0-9]{1,9})d)?(?:([0-9]{1,9})h)?(?:([0-9]{1,9})m)?(?:([0-9]{1,9})s)?")
 
 
 def seconds_of(text: str) -> int | None:

@@ -8,13 +8,13 @@ Spec: draft-feather-hashed-uri-03
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha1, sha256
 from typing import NamedTuple
 
 from hushlist.core.errors import UrlError
+from hushlist.core.system.late_pattern import late_pattern
 from hushlist.core.url import normalization
 from hushlist.core.url.host import is_plain_name, parse_ipv6
 from hushlist.core.url.iri import convert_to_a_labels, map_to_uri, mapped_to_uri
@@ -79,7 +79,7 @@ class UnknownAlgorithmError(UrlError):
     """The text is a hashed URI, but its algorithm is unknown."""
 
 
-_HASHED_URI = re.compile(
+_HASHED_URI = late_pattern(
     r"hashed:(?P<algorithm>[a-z0-9.-]*)(?P<equals>=?)(?P<value>[0-9a-f]*)(?P<flags>(?:\+(?:frag|query)(?![a-z0-9]))*)"
 )
 #: what is missing if a group is empty
@@ -236,7 +236,7 @@ def lowercase_all(parts: Parts) -> Parts:
     return parts.change(bytes.lower, "userinfo", "host", "path") if is_hierarchical(parts) else parts
 
 
-_DECIMAL_ADDRESS = re.compile(rb"[0-9]+(?:\.[0-9]+){3}")
+_DECIMAL_ADDRESS = late_pattern(rb"[0-9]+(?:\.[0-9]+){3}")
 
 
 def remove_leading_zeroes(parts: Parts) -> Parts:
@@ -469,7 +469,7 @@ def _fronts(origin: bytes | None, parts: Parts, variant: str, memo: StringMemo) 
 
 
 #: a path in which no step has anything to map, to decode or to resolve
-_PLAIN_PATH = re.compile(rb"(?:(?>/(?![/.])[A-Za-z0-9\-._~:?#\[\]@!$&'()*+,;=]*+))++")
+_PLAIN_PATH = late_pattern(rb"(?:(?>/(?![/.])[A-Za-z0-9\-._~:?#\[\]@!$&'()*+,;=]*+))++")
 
 
 def _paths(variant: str, scheme: bytes, path: bytes) -> tuple[bytes, ...]:

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
+from hushlist.core.system.late_pattern import late_pattern
+
 # Spec: RFC 3875, 4.1.18: "replacing all "-" characters with "_"": to a program behind CGI, and to what took its names
 # over (WSGI, Rack, PHP), X_Host is X-Host. PHP replaces a dot, too.
 AS_READ = bytes(range(256)).lower().translate(bytes.maketrans(b"_.", b"--"))
@@ -17,7 +19,7 @@ AS_READ = bytes(range(256)).lower().translate(bytes.maketrans(b"_.", b"--"))
 _OTHER_HOSTS = frozenset((b"x-host", b"x-forwarded-host", b"x-original-host", b"x-http-host-override"))
 _OTHER_HOSTS |= {b"x-forwarded-server"}  # Jetty's ForwardedRequestCustomizer
 _OTHER_HOSTS |= {b"x-wsgiproxy-http-host"}  # WSGIProxy's middleware, of which are the next two as well
-_FORWARDED, _FORWARDED_HOST = b"forwarded", re.compile(rb"(?:^|[;,])[ \t]*(?i:host)[ \t]*=[ \t]*\"?([^\";,]*)")
+_FORWARDED, _FORWARDED_HOST = b"forwarded", late_pattern(rb"(?:^|[;,])[ \t]*(?i:host)[ \t]*=[ \t]*\"?([^\";,]*)")
 # Some servers (IIS, Symfony, Zend) take these for the target.
 _TARGETS = frozenset((b"x-original-url", b"x-rewrite-url", b"x-original-uri", b"x-forwarded-uri", b"x-override-url"))
 _TARGETS |= {b"x-forwarded-path", b"x-invoke-path", b"x-matched-path"}  # of these, Next.js takes the last two
@@ -32,7 +34,7 @@ _OTHERS |= {b"x-%b-copy-source" % name for name in (b"amz", b"goog", b"ms", b"os
 _BELIEVED = _OTHER_HOSTS | _TARGETS | _PREFIXES | _OTHERS | {_FORWARDED}
 _BELIEVED_SIZES = frozenset(map(len, _BELIEVED))
 #: all of these, and what is like them, as a program behind CGI reads its name
-_TAKEN_OUT = re.compile(
+_TAKEN_OUT = late_pattern(
     rb"""forwarded
        | x-forwarded-(?!(?:for|proto|port)\Z).*
        | x-(?:original|rewrite|wsgiproxy|invoke)-.*

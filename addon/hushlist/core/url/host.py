@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from functools import lru_cache
 from ipaddress import AddressValueError, IPv4Address, IPv4Network, IPv6Address, IPv6Network
 
+from hushlist.core.system.late_pattern import late_pattern
+
 # "Dots other than U+002E separate labels, as in a browser": ideographic, fullwidth and halfwidth full stop (UTS 46)
-_OTHER_DOTS = re.compile(b"|".join(dot.encode() for dot in "\u3002\uff0e\uff61"))
+_OTHER_DOTS = late_pattern(b"|".join(dot.encode() for dot in "\u3002\uff0e\uff61"))
 #: octets; a DNS name has at most 253 characters, each at most 4 octets in UTF-8, so no longer name exists
 LONGEST_NAME = 4 * 253
 #: characters; of so many, no A-label has 63 octets, the most of a DNS label. Punycode takes time that grows with their
@@ -19,9 +21,9 @@ _LONGEST_A_LABEL = 63
 #: labels, and names, whose Punycode is kept: a request may have the same one several times
 _MOST_KEPT = 256
 #: delimiters that end or begin a host in a URL; no host has one
-DELIMITERS = re.compile(rb"[/?#@\\]")
+DELIMITERS = late_pattern(rb"[/?#@\\]")
 #: characters that no browser accepts in a host; a name that maps to one could shift the URL's parts, and is refused
-_FORBIDDEN = re.compile(r"[\x00-\x20\x7f#%/:<>?@\[\\\]^|]")
+_FORBIDDEN = late_pattern(r"[\x00-\x20\x7f#%/:<>?@\[\\\]^|]")
 
 #: Code points that are newer than Unicode 14, the age of the oldest Python's tables, and that Normalization Form C
 #: orders or composes; as of Unicode 18. The tables of ``idna`` know them, but Pythons of different ages would normalize
@@ -107,7 +109,7 @@ def _to_a_label(label: str) -> bytes:
     return label.encode() if label.isascii() else b"xn--" + label.encode("punycode")
 
 
-_DOTS = re.compile(rb"\.{2,}")
+_DOTS = late_pattern(rb"\.{2,}")
 
 
 def collapse_dots(host: bytes) -> bytes:
@@ -232,8 +234,8 @@ def parse_ipv6(text: bytes) -> IPv6Address | None:
         return None
 
 
-_IPV4_PARTS = re.compile(rb"[0-9a-fA-FxX]+(?:\.[0-9a-fA-FxX]+){0,3}")
-_IPV4_PART = re.compile(rb"0[xX](?P<hex>[0-9a-fA-F]+)|0(?P<octal>[0-7]*)|(?P<decimal>[1-9][0-9]*)")
+_IPV4_PARTS = late_pattern(rb"[0-9a-fA-FxX]+(?:\.[0-9a-fA-FxX]+){0,3}")
+_IPV4_PART = late_pattern(rb"0[xX](?P<hex>[0-9a-fA-F]+)|0(?P<octal>[0-7]*)|(?P<decimal>[1-9][0-9]*)")
 _BASES = {"hex": 16, "octal": 8, "decimal": 10}
 #: octal digits of 2**32 - 1; a part with more significant digits is too large in any base
 _MOST_DIGITS = 11

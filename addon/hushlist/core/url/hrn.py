@@ -20,6 +20,7 @@ from functools import lru_cache
 from itertools import zip_longest
 
 from hushlist.core.errors import UrlError
+from hushlist.core.system.late_pattern import late_pattern
 
 # "Note that the URI scheme prefix "hrn:" is considered to be a valid URI denoting this URI scheme, though it
 # is not itself a valid URI according to this URI scheme."
@@ -31,7 +32,7 @@ MOST_LEVELS = 32
 
 # 'UUID = 8hex "-" 4hex "-" 4hex "-" 4hex "-" 12hex'
 _UUID_SHAPE = "00000000-0000-0000-0000-000000000000"
-_HEX = re.compile("[0-9A-Fa-f]")
+_HEX = late_pattern("[0-9A-Fa-f]")
 
 # 'unreserved = alpha | digit | safe | extra', where 'safe = "$" | "-" | "_" | "." | "+"'
 # and 'extra = "!" | "*" | "'" | "(" | ")" | ","'
@@ -39,14 +40,14 @@ _UNRESERVED = r"A-Za-z0-9$\-_.+!*'(),"
 
 # Each of these finds an 'escape = "%" hex hex', or one character that is not allowed; neither backtracks.
 # 'name = 1*uchar', where 'uchar = unreserved | escape'
-_SPECIAL_IN_NAME = re.compile(f"%[0-9A-Fa-f]{{2}}|[^{_UNRESERVED}]")
+_SPECIAL_IN_NAME = late_pattern(f"%[0-9A-Fa-f]{{2}}|[^{_UNRESERVED}]")
 # 'user = *[ uchar | ";" | "?" | "&" | "=" ]': there is no password, which would need a ":"
-_SPECIAL_IN_USER = re.compile(f"%[0-9A-Fa-f]{{2}}|[^{_UNRESERVED};?&=]")
+_SPECIAL_IN_USER = late_pattern(f"%[0-9A-Fa-f]{{2}}|[^{_UNRESERVED};?&=]")
 
-_NOT_IN_HOST = re.compile(r"[^0-9A-Za-z.\-]")
+_NOT_IN_HOST = late_pattern(r"[^0-9A-Za-z.\-]")
 # 'hostnumber = digits "." digits "." digits "." digits', where 'digits = 1*digit'. Numbers of any size stay as they
 # are: the host only says who defines a name, and nobody connects to it.
-_HOSTNUMBER = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+\.[0-9]+")
+_HOSTNUMBER = late_pattern(r"[0-9]+\.[0-9]+\.[0-9]+\.[0-9]+")
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from itertools import chain
 from typing import Protocol
 
 from hushlist.core.errors import Excess, UrlError
+from hushlist.core.system.late_pattern import late_pattern
 from hushlist.core.url.header_names import AS_READ, believed_values
 from hushlist.core.url.host import DELIMITERS, LONGEST_NAME, idna_2003, is_address, parse_address
 from hushlist.core.url.normalization import unescape_once
@@ -125,7 +126,9 @@ def _names_of(
 
 
 # Spec: RFC 4918, 8.3: Simple-ref = absolute-URI | ( path-absolute [ "?" query ] ). Stores have paths without a slash.
-_REFERENCE = re.compile(rb"(?:(?:(?i:https?):|[A-Za-z][A-Za-z0-9+.-]*:(?=//))(?:[/\\]{2}([^/\\?#]*))?)?(.*)", re.DOTALL)
+_REFERENCE = late_pattern(
+    rb"(?:(?:(?i:https?):|[A-Za-z][A-Za-z0-9+.-]*:(?=//))(?:[/\\]{2}([^/\\?#]*))?)?(.*)", re.DOTALL
+)
 
 _TOO_MANY = Excess("its headers name too many other targets")
 #: octets of all references; by default, nginx and Apache take 8 KiB for a header field

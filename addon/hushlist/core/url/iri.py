@@ -24,6 +24,7 @@ from contextlib import suppress
 from functools import partial, wraps
 
 from hushlist.core.errors import UrlError
+from hushlist.core.system.late_pattern import late_pattern
 from hushlist.core.url import host as hosts
 from hushlist.core.url import normalization, rfc3986
 from hushlist.core.url.hrn import parse_hrn
@@ -50,7 +51,7 @@ def map_to_uri(parts: Parts) -> Parts:
     return parts.change(mapped_to_uri)
 
 
-_ESCAPED_NON_ASCII = re.compile(rb"%([89A-F][0-9A-F])")
+_ESCAPED_NON_ASCII = late_pattern(rb"%([89A-F][0-9A-F])")
 
 
 def _a_labels(host: bytes) -> bytes:
@@ -86,7 +87,7 @@ def _generic(step: Step) -> Step:
 
 
 #: Spec: draft-feather-hashed-uri-03, 4.1
-_HASHED = re.compile(r"hashed:[a-z0-9.-]+=[0-9a-f]+(?:\+(?:frag|query))*", re.IGNORECASE | re.ASCII)
+_HASHED = late_pattern(r"hashed:[a-z0-9.-]+=[0-9a-f]+(?:\+(?:frag|query))*", re.IGNORECASE | re.ASCII)
 
 
 def normalize_own_syntax(parts: Parts) -> Parts:

@@ -7,6 +7,8 @@ from binascii import a2b_qp, b2a_qp
 from collections.abc import Mapping
 from functools import partial
 
+from hushlist.core.system.late_pattern import late_pattern
+
 _PERCENT, _CR, _LF = b"%\r\n"
 _HEX_DIGITS = "0123456789ABCDEFabcdef"
 _NO_DIGIT = 255
@@ -65,8 +67,8 @@ def percent_decode_repeatedly(data: bytes) -> bytes:
 
 
 # The octets of ``UNRESERVED`` below, and all octets but the slash.
-_UNRESERVED_ESCAPE = re.compile(rb"(%(?:2[DdEe]|3[0-9]|[46][1-9A-Fa-f]|[57][0-9Aa]|5[Ff]|7[Ee]))")
-_ESCAPE_OF_NO_SLASH = re.compile(rb"(%(?!2[Ff])[0-9A-Fa-f]{2})")
+_UNRESERVED_ESCAPE = late_pattern(rb"(%(?:2[DdEe]|3[0-9]|[46][1-9A-Fa-f]|[57][0-9Aa]|5[Ff]|7[Ee]))")
+_ESCAPE_OF_NO_SLASH = late_pattern(rb"(%(?!2[Ff])[0-9A-Fa-f]{2})")
 
 
 def unescape_once(data: bytes) -> bytes:
@@ -138,9 +140,9 @@ def percent_encode(data: bytes, safe: bytes = _SAFE) -> bytes:
 UNRESERVED = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
 _NORMAL = {escape: octet if octet in UNRESERVED else escape.upper() for escape, octet in _OCTETS.items()}
 # An escape that is not in normal form: a digit in lower case, or an unreserved character.
-_NOT_NORMAL = re.compile(rb"%(?:[a-f][0-9A-Fa-f]|[0-9A-F][a-f]|2[DE]|3[0-9]|4[1-9A-F]|5[0-9AF]|6[1-9A-F]|7[0-9AE])")
+_NOT_NORMAL = late_pattern(rb"%(?:[a-f][0-9A-Fa-f]|[0-9A-F][a-f]|2[DE]|3[0-9]|4[1-9A-F]|5[0-9AF]|6[1-9A-F]|7[0-9AE])")
 # A percent sign that begins no escape, followed by the escape of a digit that would complete one.
-_INCOMPLETE = re.compile(rb"(%[0-9A-Fa-f]?%(?:3[0-9]|[46][1-6]))")
+_INCOMPLETE = late_pattern(rb"(%[0-9A-Fa-f]?%(?:3[0-9]|[46][1-6]))")
 
 
 def normalize_percent_encoding(data: bytes) -> bytes:
@@ -203,7 +205,7 @@ def remove_single_dots(path: bytes) -> bytes:
     return path
 
 
-_AUTHORITY = re.compile(rb"//+[^/]*")
+_AUTHORITY = late_pattern(rb"//+[^/]*")
 
 
 def remove_authority(path: bytes) -> bytes:
@@ -228,11 +230,11 @@ remove_parameters = partial(re.compile(rb";[^/]*").sub, b"")
 remove_session = partial(re.compile(rb"/\((?:[A-Z]\([^/)]*\))+\)").sub, b"", count=1)
 #: removes the stream from names where it is that of the file or folder itself, as Windows does ([MS-FSCC], 2.1.5):
 #: b"/secret:$I30:$INDEX_ALLOCATION/x::$DATA" -> b"/secret/x"
-_STREAM = re.compile(rb":(?:\$I30)?:\$(?:INDEX_ALLOCATION|DATA)(?=/|\Z)", re.IGNORECASE)
+_STREAM = late_pattern(rb":(?:\$I30)?:\$(?:INDEX_ALLOCATION|DATA)(?=/|\Z)", re.IGNORECASE)
 remove_streams = partial(_STREAM.sub, b"")
 
 
-_PERCENT_U = re.compile(rb"%[uU]([0-9A-Fa-f]{4})")
+_PERCENT_U = late_pattern(rb"%[uU]([0-9A-Fa-f]{4})")
 
 
 def parameter_name(parameter: bytes) -> bytes:
@@ -259,7 +261,7 @@ def unescape_percent_u(path: bytes) -> bytes:
 
 
 # An ASCII character in two to six octets. In valid UTF-8, these octets mean nothing.
-_OVERLONG = re.compile(
+_OVERLONG = late_pattern(
     rb"[\xc0\xc1][\x80-\xbf]|\xe0[\x80\x81][\x80-\xbf]|\xf0\x80[\x80\x81][\x80-\xbf]"
     rb"|\xf8\x80\x80[\x80\x81][\x80-\xbf]|\xfc\x80\x80\x80[\x80\x81][\x80-\xbf]"
 )

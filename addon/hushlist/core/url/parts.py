@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from hushlist.core.errors import UrlError
+from hushlist.core.system.late_pattern import late_pattern
 from hushlist.core.url.host import parse_ipv6
 
 #: scheme -> its default port, for schemes whose hosts are names of the DNS; each by the RFC that defines the scheme, or
@@ -115,15 +116,15 @@ def to_bytes(url: bytes | str) -> bytes:
 # -- Appendix C: URLs that a person types, and those in text -------------------------------------------------------
 
 _SPACES = " \t\r\n\f\v"
-_WHITE_SPACE = re.compile(r"\s++")
-_LINE_BREAK = re.compile("[\r\n]")
+_WHITE_SPACE = late_pattern(r"\s++")
+_LINE_BREAK = late_pattern("[\r\n]")
 #: the prefix that "was formerly recommended", if it is not a host with a port
-_URL_PREFIX = re.compile(r"URL:(?![0-9]{1,5}(?:[/?#]|\Z))", re.IGNORECASE)
-_DELIMITER = re.compile(r"[:/?#\\]")
+_URL_PREFIX = late_pattern(r"URL:(?![0-9]{1,5}(?:[/?#]|\Z))", re.IGNORECASE)
+_DELIMITER = late_pattern(r"[:/?#\\]")
 #: the authority of a URL, with what is before it
-_AUTHORITY = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*+://[^/?#\\]*+")
+_AUTHORITY = late_pattern(r"[A-Za-z][A-Za-z0-9+.\-]*+://[^/?#\\]*+")
 #: a line break that may be one of a word, too
-_BROKEN_WORD = re.compile(r"-[^\S\r\n]*+[\r\n]")
+_BROKEN_WORD = late_pattern(r"-[^\S\r\n]*+[\r\n]")
 
 
 def as_typed(text: str) -> bytes:
@@ -182,8 +183,8 @@ def join_lines(text: str, wrapper: str) -> str:
 # -- splitting -----------------------------------------------------------------------------------------------------
 
 # Spec: RFC 3986, Appendix B, as one expression that cannot backtrack: every class excludes what follows it.
-_GENERIC = re.compile(rb"(?:([^:/?#]*):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.DOTALL)
-_SCHEME = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*")
+_GENERIC = late_pattern(rb"(?:([^:/?#]*):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.DOTALL)
+_SCHEME = late_pattern(rb"[A-Za-z][A-Za-z0-9+.-]*")
 
 
 def split_generic(uri: bytes) -> Parts:
@@ -204,13 +205,13 @@ def split_generic(uri: bytes) -> Parts:
 
 
 # After http and https, a browser takes a backslash for a slash, and needs none: "http:\\h", "http:/h", "http:h".
-_WITH_AUTHORITY = re.compile(
+_WITH_AUTHORITY = late_pattern(
     rb"(?:([A-Za-z][A-Za-z0-9+.-]*+)://|([Hh][Tt][Tt][Pp][Ss]?):[/\\]{0,2}|//)([^/?\\]*+)([^?]*+)(?:\?(.*+))?",
     re.DOTALL,
 )
 #: a scheme without an authority; ``host:80`` and ``host:80/x`` are hosts with ports
-_OPAQUE = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*:(?![0-9]*(?:[/?]|$))")
-_ONE_SLASH = re.compile(rb"(?:wss?|ftp):/", re.IGNORECASE)
+_OPAQUE = late_pattern(rb"[A-Za-z][A-Za-z0-9+.-]*:(?![0-9]*(?:[/?]|$))")
+_ONE_SLASH = late_pattern(rb"(?:wss?|ftp):/", re.IGNORECASE)
 
 
 def split_web(url: bytes) -> Parts:

@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from hushlist.core.system.late_pattern import late_pattern
 from hushlist.core.url import normalization
 from hushlist.core.url.safebrowsing import remove_tab_cr_lf, strip_spaces
 
@@ -90,7 +91,7 @@ class Readings(NamedTuple):
 
 # If a step can lead to another canonical path, the fully unescaped path has one of these, or begins with two slashes.
 # The last is IIS's own escape.
-_SEVERAL = re.compile(
+_SEVERAL = late_pattern(
     rb"""[\0\t\n\r\\;?\#]
        | [.\x20](?:/|\Z)
        | [\0-\x20]\Z
@@ -188,17 +189,17 @@ def _steps(path: bytes, query: bytes | None) -> Iterator[_Target]:
 
 #: octets that Windows drops at the end of a name
 # Each alternative looks back over the octet that begins it: a search is faster if every match begins alike.
-_TRAILING = re.compile(rb"[. ](?:(?<=[^/. ][. ])[. ]*|(?<=/\.)\.{2,}|(?<=/\.\. ) *)(?=/|\Z)")
+_TRAILING = late_pattern(rb"[. ](?:(?<=[^/. ][. ])[. ]*|(?<=/\.)\.{2,}|(?<=/\.\. ) *)(?=/|\Z)")
 
 # The ways to unescape once, each with the escapes for which it makes a difference.
 _UNESCAPING = (
     (normalization.ESCAPE, normalization.unescape_once),
     # an option of Apache httpd and Tomcat
-    (re.compile(rb"%2[Ff]"), normalization.unescape_all_but_slashes),
+    (late_pattern(rb"%2[Ff]"), normalization.unescape_all_but_slashes),
     # as RFC 3986 normalizes; only a dot counts, or a digit that completes another escape
-    (re.compile(rb"%2[Ee]|%[0-9A-Fa-f]?%(?:3[0-9]|[46][1-6]|[57]5)"), normalization.unescape_unreserved),
+    (late_pattern(rb"%2[Ee]|%[0-9A-Fa-f]?%(?:3[0-9]|[46][1-6]|[57]5)"), normalization.unescape_unreserved),
     # of IIS alone
-    (re.compile(rb"%[uU]"), normalization.unescape_percent_u),
+    (late_pattern(rb"%[uU]"), normalization.unescape_percent_u),
 )
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from hushlist.core.errors import Excess, UrlError
+from hushlist.core.system.late_pattern import late_pattern
 from hushlist.core.url import normalization, safebrowsing
 from hushlist.core.url.host import DELIMITERS, LONGEST_NAME, is_plain_name
 from hushlist.core.url.parts import DEFAULT_PORTS, Parts, rooted, split_web, split_web_authority, to_bytes
@@ -112,7 +113,7 @@ class Request:
 
 
 _TOO_LONG = Excess(f"its target has more than {LONGEST_TARGET:,} octets")
-_PORT = re.compile(rb"0*([0-9]{1,5})")
+_PORT = late_pattern(rb"0*([0-9]{1,5})")
 
 
 def request_of(url: bytes | str, context: StatedContext | None = None) -> Request:
@@ -134,7 +135,7 @@ def request_of(url: bytes | str, context: StatedContext | None = None) -> Reques
 
 
 #: of a URL that cannot be read: where user information may stand, with or without escapes
-_MAY_BE_USER = re.compile(rb"\A.*(?:@|%(?:25)*40)", re.DOTALL)
+_MAY_BE_USER = late_pattern(rb"\A.*(?:@|%(?:25)*40)", re.DOTALL)
 
 
 def without_userinfo(url: bytes) -> bytes:
@@ -255,7 +256,7 @@ _PLAIN_REQUEST = re.compile(rb"(https?)://([a-z0-9._-]+)(/[^\x00-\x20#]*+)")
 WEB = (b"http", b"https")
 #: those of websockets -> the scheme by which a proxy is asked for one
 WEBSOCKET = {b"ws": b"http", b"wss": b"https"}
-_SCHEME = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*")
+_SCHEME = late_pattern(rb"[A-Za-z][A-Za-z0-9+.-]*")
 
 
 class Forms(NamedTuple):

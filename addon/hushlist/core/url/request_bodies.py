@@ -5,13 +5,13 @@ Spec: RFC 9112, 3 and 6; HTML, 4.10.21.7 (URL-encoded form data)
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import chain
 
 from hushlist.core.errors import Excess
+from hushlist.core.system.late_pattern import late_pattern
 from hushlist.core.url.normalization import parameter_name
 from hushlist.core.url.request import Request
 
@@ -20,8 +20,8 @@ LONGEST_WHOLE_BODY = 1 << 20
 # White space as any server has it: lines end by LF, and to some by CR. Spec: RFC 9112, 3; RFC 9110, 5.6.2
 _BLANKS = rb"\x00-\x09\x0b\x0c\x0e-\x20\x7f\x85\xa0"
 _BLANK = rb"[%b]" % _BLANKS
-_METHOD_OF_LINE = re.compile(rb"[\r\n]%b*+[!#$%%&'*+.^_`|~0-9A-Za-z-]++%b" % (_BLANK, _BLANK))
-_VERSION_OF_LINE = re.compile(rb"[Hh][Tt][Tt][Pp]/[0-9.]*+%b*+(?:[\r\n]|\Z)" % _BLANK)
+_METHOD_OF_LINE = late_pattern(rb"[\r\n]%b*+[!#$%%&'*+.^_`|~0-9A-Za-z-]++%b" % (_BLANK, _BLANK))
+_VERSION_OF_LINE = late_pattern(rb"[Hh][Tt][Tt][Pp]/[0-9.]*+%b*+(?:[\r\n]|\Z)" % _BLANK)
 
 
 @lru_cache(1)
@@ -42,7 +42,7 @@ def may_be_request(body: bytes) -> bool:
 _VALUE = rb'(?:["\[\]{}]|(?:true|false|null|-?[0-9.]++)[,}\]\r\n])'
 #: of a line: something behind a word or at the beginning, and behind white space, that may be a target
 _WORD = rb"[^\r\n%b]" % _BLANKS
-_TARGET_OF_LINE = re.compile(rb"[\r\n](?:%b++%b++|%b*+)%b++(?!%b)" % (_BLANK, _WORD, _WORD, _BLANK, _VALUE))
+_TARGET_OF_LINE = late_pattern(rb"[\r\n](?:%b++%b++|%b*+)%b++(?!%b)" % (_BLANK, _WORD, _WORD, _BLANK, _VALUE))
 
 
 @lru_cache(1)
@@ -63,11 +63,11 @@ def may_join_request(body: bytes) -> bool:
 #: octets of a form that is decided
 LONGEST_FORM = 1 << 16
 #: encodings in which every octet below 128 is the character of ASCII, as it is where none is named
-_LIKE_ASCII = re.compile(
+_LIKE_ASCII = late_pattern(
     rb"utf-?8|(?:us-)?ascii|iso-?8859-?\d{1,2}|latin-?1|windows-?\d{3,4}|cp\d{3,4}|koi8-[ru]|gbk?|gb(?:2312|18030)|big5"
     rb"|euc-(?:jp|kr)|s(?:hift)?[_-]?jis"
 )
-_CHARSET = re.compile(rb"charset[ \t]*=[ \t\"']*([^;,\"' \t]*)")
+_CHARSET = late_pattern(rb"charset[ \t]*=[ \t\"']*([^;,\"' \t]*)")
 
 
 def values_of(fields: Iterable[Sequence[bytes]], header: bytes) -> Iterator[bytes]:

@@ -10,10 +10,10 @@ Spec: RFC 3986, 5.2 and 6.2
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 from hushlist.core.errors import UrlError
+from hushlist.core.system.late_pattern import late_pattern
 from hushlist.core.url import normalization
 from hushlist.core.url.parts import DEFAULT_PORTS, Parts, split_generic, to_bytes
 
@@ -65,8 +65,8 @@ def merge(path: bytes, base: Parts) -> bytes:
     return directory + slash + path
 
 
-_RELATIVE_PREFIXES = re.compile(rb"(?:\.\.?/)*")
-_SEGMENT = re.compile(rb"/[^/]*|[^/]+")
+_RELATIVE_PREFIXES = late_pattern(rb"(?:\.\.?/)*")
+_SEGMENT = late_pattern(rb"/[^/]*|[^/]+")
 
 
 def remove_dot_segments(path: bytes) -> bytes:
@@ -92,7 +92,7 @@ def remove_dot_segments(path: bytes) -> bytes:
     return b"".join(output)
 
 
-_LOOKS_LIKE_SCHEME = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*:")
+_LOOKS_LIKE_SCHEME = late_pattern(rb"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
 def protect_path(parts: Parts) -> Parts:
@@ -194,7 +194,7 @@ def normalize_default_host(parts: Parts) -> Parts:
     return parts._replace(host=b"localhost" if parts.userinfo or parts.port else b"")
 
 
-_AFTER_SIP_HOST = re.compile(rb"[:;]")
+_AFTER_SIP_HOST = late_pattern(rb"[:;]")
 
 
 def change_mail_hosts(parts: Parts, change: Callable[[bytes], bytes]) -> Parts:

@@ -24,16 +24,17 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
+from hushlist.core.system.late_pattern import late_pattern
 from hushlist.core.url.normalization import percent_decode_repeatedly, unescape_once
 
 #: placeholders of addresses
 ADDRESSES = ("url", "base64", "hex", "dashed", "host")
-_TOKEN = re.compile(r"\{(#?)([a-z0-9]+)\}|/\*\*\Z|\*\*|\*")
+_TOKEN = late_pattern(r"\{(#?)([a-z0-9]+)\}|/\*\*\Z|\*\*|\*")
 #: octets of what ``*`` or a name stands for
 _LONGEST = 256
-_NAME = re.compile(r"\{#?([a-z0-9]+)\}")
+_NAME = late_pattern(r"\{#?([a-z0-9]+)\}")
 _ENDING = r"(?:com?\.|org\.)?[a-z]{2,3}"
-_PARTS = re.compile(r"([^/?]+)(/[^?]*)(?:\?(?:([^={}]+)=)?(.+))?")
+_PARTS = late_pattern(r"([^/?]+)(/[^?]*)(?:\?(?:([^={}]+)=)?(.+))?")
 
 
 class FormError(ValueError):

@@ -14,6 +14,7 @@ from hushlist.core.lists.list_source import ProblemReport
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
 from hushlist.core.policy.key_types import Reading, any_text, choice, list_of, names_of, of_node, schema_of_rows
 from hushlist.core.policy.keys import Key
+from hushlist.core.system.late_pattern import late_pattern
 
 #: a country's ending
 _ENDING = r"(?:com?\.|org\.|net\.)?[a-z]{2,3}"
@@ -144,8 +145,8 @@ _ROW_KEYS = (
         rest, and `{}` for what is typed"""),
     Key("keys", any_text).says("the parameters with what is typed, with commas between several: `q,text`"),
 )
-_HOST = re.compile(r"[a-z0-9-]+(?:\.[a-z0-9-]+)*(?:\.\*)?")
-_PATH = re.compile(r"/[!-)+-~]*(?:\*|\{\})?")
+_HOST = late_pattern(r"[a-z0-9-]+(?:\.[a-z0-9-]+)*(?:\.\*)?")
+_PATH = late_pattern(r"/[!-)+-~]*(?:\*|\{\})?")
 
 
 def _row(node: YamlNode, report: ProblemReport) -> Engine | None:

@@ -14,6 +14,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 from urllib.parse import quote
 
+from hushlist.core.system.late_pattern import late_pattern
+
 #: words of a rule
 MOST_OF_RULE = 3
 #: of this many words, all combinations are looked for: 92
@@ -21,14 +23,14 @@ FEW = 8
 #: from this many words on, only those of three neighbours are; and this many words are looked at
 _LONG, MOST_WORDS = 64, 1024
 
-_WORD = re.compile(r"[^\W_]+")
+_WORD = late_pattern(r"[^\W_]+")
 #: letters that scripts without spaces between words have: each is a word; it takes long to compile, and starts need not
 _ALONE = "([\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff])"
 #: what stands in a text and is not seen: controls, formats, marks that choose a variant, fillers
-_UNSEEN = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f"
+_UNSEEN = late_pattern("[\x00-\x08\x0e-\x1f\x7f-\x9f"
                      "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
                      "\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff]")  # fmt: skip
-_LATIN, _ALIKE = re.compile("[a-z]"), re.compile("[\u0370-\u03ff\u0400-\u052f]")
+_LATIN, _ALIKE = late_pattern("[a-z]"), late_pattern("[\u0370-\u03ff\u0400-\u052f]")
 # Spec: UTS 39, 4, confusables.txt, of which these are the letters of Greek and Cyrillic that look like one of a to z,
 # after case folding
 _SKELETON = str.maketrans({

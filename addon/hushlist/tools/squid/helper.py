@@ -27,6 +27,7 @@ from hushlist.core.decide.decision import STOPPING, Decision, decide_unread, ori
 from hushlist.core.decide.engine import Engine
 from hushlist.core.errors import Excess, UrlError, printable
 from hushlist.core.match.rule import Action
+from hushlist.core.system.late_pattern import late_pattern
 from hushlist.core.system.memory import BoundedCache
 from hushlist.core.url.http_head import request_of_target
 from hushlist.core.url.normalization import UNRESERVED
@@ -104,8 +105,8 @@ def split_channel(line: bytes) -> tuple[bytes, bytes]:
 
 # Spec: url_rewrite_extras, by default "%>a/%>A %un %>rm myip=%la myport=%lp"; a method is a token (RFC 9110, 5.6.2)
 _EXTRAS = rb"([0-9A-Fa-f:.-]+)/[^ ]+ ([^ ]+) [!#$%&'*+.^_`|~0-9A-Za-z-]+(?: [A-Za-z_-]+=[^ ]*)*"
-_ONLY_EXTRAS = re.compile(_EXTRAS)
-_URL_AND_EXTRAS = re.compile(rb"(.*) " + _EXTRAS, re.DOTALL)
+_ONLY_EXTRAS = late_pattern(_EXTRAS)
+_URL_AND_EXTRAS = late_pattern(rb"(.*) " + _EXTRAS, re.DOTALL)
 
 
 def read_rewrite(text: bytes) -> Question:
@@ -126,8 +127,8 @@ def read_rewrite(text: bytes) -> Question:
 
 
 # What Squid 5 never writes for "%#>ru": a needless escape, an escape in lower case, or a broken one.
-_NOT_ESCAPED = re.compile(rb"%(?![01][0-9A-F]|2[02357]|3[CE]|5[B-E]|60|7[B-F]|[89A-F][0-9A-F])")
-_ESCAPE = re.compile(rb"%(..)")
+_NOT_ESCAPED = late_pattern(rb"%(?![01][0-9A-F]|2[02357]|3[CE]|5[B-E]|60|7[B-F]|[89A-F][0-9A-F])")
+_ESCAPE = late_pattern(rb"%(..)")
 
 
 def url_of_acl(text: bytes) -> bytes:
@@ -149,7 +150,7 @@ def url_of_acl(text: bytes) -> bytes:
 
 
 #: what Squid sends in place of a URL for a tunnel (CONNECT)
-_TUNNEL = re.compile(rb"(?:\[[0-9A-Fa-f:.]+\]|[^\x00-\x20/\\?#@:\[\]]+):([0-9]{1,5})")
+_TUNNEL = late_pattern(rb"(?:\[[0-9A-Fa-f:.]+\]|[^\x00-\x20/\\?#@:\[\]]+):([0-9]{1,5})")
 
 
 def url_to_decide(url: bytes) -> bytes:
@@ -191,7 +192,7 @@ def quoted(text: str) -> bytes:
     return b'"' + octets.replace(b"\\", b"\\\\").replace(b'"', b'\\"') + b'"'
 
 
-_CONTROLS = re.compile(r"[\x00-\x1f\x7f]")
+_CONTROLS = late_pattern(r"[\x00-\x1f\x7f]")
 
 
 def category_of(decision: Decision) -> str:
@@ -228,7 +229,7 @@ class AccessList:
 
     url_of = staticmethod(url_of_acl)
     #: of each line: its channel-ID with the space, URL and host; all empty if the URL needs unescaping, or is not plain
-    plain_lines = re.compile(_LINES % (_PLAIN.pattern.replace(b"#", b"#%"), rb"(?: [^\n]*)?")).findall
+    plain_lines = late_pattern(_LINES % (_PLAIN.pattern.replace(b"#", b"#%"), rb"(?: [^\n]*)?"))
 
     def block(self, _text: bytes, _url: bytes, decision: Decision) -> bytes:
         """The answer to a blocked request; ``%o`` in Squid's error pages shows the message."""
@@ -252,9 +253,9 @@ PLACEHOLDERS = {
     "%l": "the list, its file and the line",
     "%%": "a percent sign",
 }
-_PLACEHOLDER = re.compile("(%.?)")
+_PLACEHOLDER = late_pattern("(%.?)")
 #: visible ASCII without characters that a URL has to escape, and no placeholder in the host
-_REDIRECT = re.compile(r"(?=[!#-;=?-\[\]-~]+\Z)https?://[^/?#%]+(?:[/?#].*)?")
+_REDIRECT = late_pattern(r"(?=[!#-;=?-\[\]-~]+\Z)https?://[^/?#%]+(?:[/?#].*)?")
 
 
 class Redirector:
@@ -264,7 +265,7 @@ class Redirector:
     """
 
     #: the URL and host of each line, and its channel-ID; all empty if the URL is not plain, or has spaces behind it
-    plain_lines = re.compile(_LINES % (_PLAIN.pattern, rb"(?: " + _EXTRAS.replace(b"([", b"(?:[") + rb")?")).findall
+    plain_lines = late_pattern(_LINES % (_PLAIN.pattern, rb"(?: " + _EXTRAS.replace(b"([", b"(?:[") + rb")?"))
 
     def __init__(self, url: str) -> None:
         if not _REDIRECT.fullmatch(url):
@@ -358,7 +359,7 @@ def sent_url(url: bytes, decision: Decision) -> bytes:
     return shown_url(url, decision)
 
 
-_USER = re.compile(rb"\A.*(?:@|%(?:25)*40)", re.DOTALL)
+_USER = late_pattern(rb"\A.*(?:@|%(?:25)*40)", re.DOTALL)
 
 
 #: texts of lines whose answers are cached, and the most octets of one
@@ -399,7 +400,7 @@ class SquidHelper:
             self._texts.clear()
         hosts, answers = self._hosts, []
         is_short = max(map(len, lines)) <= LONGEST_TARGET
-        fields = self._speech.plain_lines(b"\n".join(lines) + b"\n") if is_short else repeat((b"", b"", b""))
+        fields = self._speech.plain_lines.findall(b"\n".join(lines) + b"\n") if is_short else repeat((b"", b"", b""))
         for line, (channel, url, host) in zip(lines, fields, strict=is_short):
             parts = hosts[host]
             if parts is None:
