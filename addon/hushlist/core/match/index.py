@@ -373,19 +373,20 @@ class Index(IndexFile):
         """The rules in the clear for exactly these expressions; and the hosts below which some have paths."""
         rules: dict[bytes, list[Rule]] = {}
         guided: set[bytes] = set()
-        unmarked, shift, marks, find = self._filter, self._filter_shift, MARKS, self._clear.mapped
+        unmarked, shift, marks = self._filter, self._filter_shift, MARKS
+        near: list[tuple[bytes, bytes]] = []
         for expression in expressions:
             digest = sha256(expression).digest()
             first = first_bits(digest)[0]
-            if unmarked[first >> shift] & marks[first & 255]:
+            if not unmarked[first >> shift] & marks[first & 255]:
+                near.append((expression, digest))
+        for expression, part, line, number in self._clear.mapped(near):
+            if number == GUIDE:
+                guided.add(expression)
                 continue
-            for row in find(digest):
-                if row.terms == GUIDE:
-                    guided.add(expression)
-                    continue
-                is_clear, terms = self._terms_of(row)
-                if is_clear:
-                    rules.setdefault(expression, []).append(Rule(Expression(expression), terms, row.line))
+            is_clear, terms = self._terms_of(TableRow(b"", part, line, number))
+            if is_clear:
+                rules.setdefault(expression, []).append(Rule(Expression(expression), terms, line))
         return rules, guided
 
     def _rows(self, expressions: Iterable[bytes]) -> list[tuple[bytes, TableRow]]:

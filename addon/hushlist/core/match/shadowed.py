@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
-from itertools import repeat
-from operator import add, mul
+from itertools import compress, repeat
+from operator import add, itemgetter, mul
 
 from hushlist.core.match.index import Index
 from hushlist.core.match.rule import FINAL, Action, Rule
@@ -14,7 +14,7 @@ from hushlist.core.match.rule_match import Match
 from hushlist.core.url.host import is_address
 
 #: candidates in one batch, and the most octets of all that may be broader than they
-_AT_ONCE = 1 << 14
+_AT_ONCE = 1 << 12
 MOST_OCTETS = 1 << 24
 #: a rule that is covered: its expression, line and action
 Shadowed = tuple[bytes, int, Action]
@@ -31,11 +31,12 @@ def find_shadowed(index: Index, layer: str, candidates: Iterable[Candidates]) ->
     for action, expressions, lines in candidates:
         for start in range(0, len(expressions), _AT_ONCE):
             some = expressions[start : start + _AT_ONCE]
-            covers, unforked = _covers_of(index, layer, some)
+            covers, unforked = _covers_of(index, layer, some, is_mixed=is_mixed)
             doubted = is_mixed and covers and _doubted(index, layer, action, covers, unforked)
-            for expression, line in zip(some, lines[start : start + _AT_ONCE], strict=True) if covers else ():
-                cover = covers.get(expression)
-                if cover is None or cover.rule.terms.action is not action:
+            rows = zip(some, lines[start : start + _AT_ONCE], strict=True)
+            for expression, line in compress(rows, map(covers.__contains__, some)) if covers else ():
+                cover = covers[expression]
+                if cover.rule.terms.action is not action:
                     continue
                 shadowed = expression, line, action
                 if not (doubted and expression in doubted and _may_differ(index, layer, shadowed, cover)):
@@ -63,20 +64,26 @@ def _doubted(
     }
 
 
-def _covers_of(index: Index, layer: str, expressions: Sequence[bytes]) -> tuple[dict[bytes, Match], set[bytes]]:
+def _covers_of(
+    index: Index, layer: str, expressions: Sequence[bytes], *, is_mixed: bool
+) -> tuple[dict[bytes, Match], set[bytes]]:
     """For each expression that has one: the next broader final rule in the clear of a layer, unless that expires.
 
-    Also the whole hosts without guides from their parent domain up to that rule.
+    Where that is ``is_mixed``, also the whole hosts without guides from their parent domain up to that rule.
     """
+    hosts, paths = expressions, list[bytes]()
+    joined = b"\n".join(expressions) + b"\n"
+    if not joined.count(b"/\n") == joined.count(b"/") == len(expressions):
+        paths = [value for value in expressions if value.find(b"/") + 1 < len(value)]
+        hosts = [value for value in expressions if value.find(b"/") + 1 == len(value)]
     half = len(expressions) // 2
-    if half and _octets_above(expressions) > MOST_OCTETS:
-        first, second = (_covers_of(index, layer, part) for part in (expressions[:half], expressions[half:]))
+    if half and _octets_above(hosts, paths) > MOST_OCTETS:
+        first, second = (
+            _covers_of(index, layer, part, is_mixed=is_mixed) for part in (expressions[:half], expressions[half:])
+        )
         return first[0] | second[0], first[1] | second[1]
-    ends = list(map(bytes.find, expressions, repeat(b"/")))
-    hosts = [value for value, end in zip(expressions, ends, strict=True) if end + 1 == len(value)]
-    paths = [value for value, end in zip(expressions, ends, strict=True) if end + 1 < len(value)]
-    if _ENDS_IN_DIGIT.search(b"".join(hosts)):  # nothing is above an address
-        hosts = [value for value in hosts if not (value[-2:-1].isdigit() and _ADDRESS.fullmatch(value))]
+    if not _DIGITS.isdisjoint(map(itemgetter(-2), hosts)):  # nothing is above an address
+        hosts = [value for value in hosts if not (value[-2] in _DIGITS and _ADDRESS.fullmatch(value))]
     above = [value.partition(b".")[2] for value in hosts]
     folders = [_folder(value) for value in paths]
     names = {name for name in set(above) if b"." in name}.union(folders)
@@ -99,7 +106,9 @@ def _covers_of(index: Index, layer: str, expressions: Sequence[bytes]) -> tuple[
         if parent in forked or (parent in guided and name.find(b"/") == len(name) - 1):
             forked.add(name)
     covers = {
-        value: cover for value, name in zip(hosts + paths, above + folders, strict=True) if (cover := nearest.get(name))
+        value: cover
+        for value, name in zip([*hosts, *paths], above + folders, strict=True)
+        if (cover := nearest.get(name))
     }
     forks = [value for value, name in zip(paths, folders, strict=True) if name in forked]
     chains = [(value, _broader(value, parents, deciding, guided)) for value in forks]
@@ -110,16 +119,15 @@ def _covers_of(index: Index, layer: str, expressions: Sequence[bytes]) -> tuple[
         covers.pop(value, None)
         if cover := next((deciding[broader] for broader in chain if broader in deciding), None):
             covers[value] = cover
-    return covers, {value for value, name in zip(hosts, above, strict=True) if not (name in guided or name in forked)}
+    behind = zip(hosts, above, strict=True) if is_mixed else ()
+    return covers, {value for value, name in behind if not (name in guided or name in forked)}
 
 
-def _octets_above(expressions: Sequence[bytes]) -> int:
+def _octets_above(hosts: Sequence[bytes], paths: Sequence[bytes]) -> int:
     """More octets than all expressions above these have; hostile lists have deep hosts and deep paths."""
-    joined = b"".join(expressions)
-    if joined.count(b"/") == len(expressions):
-        return max(map(len, expressions)) * (joined.count(b".") + len(expressions))
-    labels = map(add, map(bytes.count, expressions, repeat(b".")), repeat(1))
-    return sum(map(mul, map(len, expressions), map(mul, labels, map(bytes.count, expressions, repeat(b"/")))))
+    labels = map(add, map(bytes.count, paths, repeat(b".")), repeat(1))
+    of_paths: int = sum(map(mul, map(len, paths), map(mul, labels, map(bytes.count, paths, repeat(b"/")))))
+    return max(map(len, hosts), default=0) * (b"".join(hosts).count(b".") + len(hosts)) + of_paths
 
 
 def _folder(expression: bytes) -> bytes:
@@ -140,10 +148,9 @@ def _parents(names: Iterable[bytes]) -> dict[bytes, bytes]:
     """
     parents: dict[bytes, bytes] = {}
     for name in names:
-        host, _, path = name.partition(b"/")
-        if path:
+        if name.find(b"/") + 1 < len(name):
             parents[name] = _folder(name)
-        elif host.count(b".") > 1 and not (host[-1:].isdigit() and _is_address(name)):
+        elif name.count(b".") > 1 and not (name[-2] in _DIGITS and _is_address(name)):
             parents[name] = name.partition(b".")[2]
     return parents
 
@@ -152,7 +159,7 @@ def _is_address(host: bytes) -> bool:
     return bool(_ADDRESS.fullmatch(host)) or is_address(host[:-1])
 
 
-_ENDS_IN_DIGIT = re.compile(rb"[0-9]/")
+_DIGITS = frozenset(b"0123456789")
 #: nearly every address in a list
 _ADDRESS = re.compile(rb"(?:(?:1[0-9]?|2[0-4]?|[3-9])?[0-9]\.){3}(?:1[0-9]?|2[0-4]?|[3-9])?[0-9]/")
 
