@@ -25,7 +25,6 @@ from hushlist.extensions.journal.log_database import (
 )
 from hushlist.extensions.journal.log_keys import LoggedClients
 from hushlist.extensions.journal.log_record import time_text
-from hushlist.proxy.languages import Texts, moment_text
 from hushlist.proxy.runtime import Runtime
 
 #: span -> how many bars it has, and how the moment of each begins
@@ -112,8 +111,3 @@ def named_in_text(by: str, value: str) -> str:
     """A value as text alone has it: the title of a list, and its file."""
     name, file = named(by, value)
     return name if file is None else f"{name} ({file})"
-
-
-def label_text(label: str, texts: Texts) -> str:
-    """The hour or the day of a bar."""
-    return moment_text(datetime.fromisoformat(label), texts, "%H:%M" if " " in label else "")
