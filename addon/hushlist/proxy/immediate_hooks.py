@@ -32,7 +32,8 @@ class HookedLayer:
 
     def handle_event(self, event: events.Event) -> Iterator[commands.Command]:
         """Handle an event, and those that follow from its hooks; what mitmproxy has to do."""
-        waiting, left = deque((event,)), IN_A_ROW
+        # when a connection begins, mitmproxy cannot end it yet, as a hook may want
+        waiting, left = deque((event,)), 0 if isinstance(event, events.Start) else IN_A_ROW
         while waiting:
             hooks = []
             for command in self._first.handle_event(waiting.popleft()):

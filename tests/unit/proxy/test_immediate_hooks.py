@@ -20,6 +20,7 @@ from hushlist.proxy.bounds.bounded_input import bound_input
 from hushlist.proxy.hook_calls import ask_the_filter
 from hushlist.proxy.immediate_hooks import IN_A_ROW, HookedLayer
 
+DATA = events.DataReceived(tflow.tclient_conn(), b"x")
 #: messages that an addon was told of
 HEARD: list[str] = []
 
@@ -33,7 +34,7 @@ class Asking:
         self.left = number
 
     def handle_event(self, event: events.Event) -> Iterator[commands.Command]:
-        assert isinstance(event, events.Start | events.HookCompleted)
+        assert isinstance(event, events.Start | events.DataReceived | events.HookCompleted)
         self.left -= 1
         yield HttpRequestHook(tflow.tflow()) if self.left >= 0 else commands.Log("the end")
 
@@ -53,15 +54,23 @@ def _kinds(commands_: list[commands.Command]) -> list[str]:
 def test_a_hook_that_waits_for_nobody_needs_no_task() -> None:
     called: list[http.HTTPFlow] = []
     layer, _ = _first(called.append, number=2)
-    assert _kinds(list(layer.handle_event(events.Start()))) == ["Log"]
+    assert _kinds(list(layer.handle_event(DATA))) == ["Log"]
     assert len(called) == 2
+
+
+def test_at_the_begin_of_a_connection_hooks_have_tasks() -> None:
+    """mitmproxy fails where it is to end a connection before it has read of it."""
+    called: list[http.HTTPFlow] = []
+    layer, _ = _first(called.append)
+    assert _kinds(list(layer.handle_event(events.Start()))) == ["HttpRequestHook"]
+    assert called == []
 
 
 @pytest.mark.parametrize("number", [IN_A_ROW, IN_A_ROW + 1, 3 * IN_A_ROW])
 def test_a_connection_calls_only_some_in_a_row(number: int) -> None:
     called: list[http.HTTPFlow] = []
     layer, _ = _first(called.append, number=number)
-    left = list(layer.handle_event(events.Start()))
+    left = list(layer.handle_event(DATA))
     assert len(called) == IN_A_ROW
     assert _kinds(left) == (["Log"] if number == IN_A_ROW else ["HttpRequestHook"])
 
@@ -69,7 +78,7 @@ def test_a_connection_calls_only_some_in_a_row(number: int) -> None:
 def test_without_a_filter_mitmproxy_calls_all() -> None:
     layer, addons = _first()
     vars(addons).pop("trigger_event")
-    assert _kinds(list(layer.handle_event(events.Start()))) == ["HttpRequestHook"]
+    assert _kinds(list(layer.handle_event(DATA))) == ["HttpRequestHook"]
 
 
 def test_what_a_hook_has_intercepted_waits() -> None:
@@ -80,7 +89,7 @@ def test_what_a_hook_has_intercepted_waits() -> None:
         flow.intercept()
 
     layer, addons = _first(intercept)
-    (hook,) = list(layer.handle_event(events.Start()))
+    (hook,) = list(layer.handle_event(DATA))
     assert isinstance(hook, HttpRequestHook)
     asyncio.run(addons.handle_lifecycle(hook))
     assert called == [hook.flow]
@@ -97,7 +106,7 @@ def test_what_waits_begins_in_the_task_that_ends_it() -> None:
 
     async def serve() -> None:
         layer, addons = _first(lambda _: called.append("first"), waits, lambda _: called.append("last"))
-        (hook,) = list(layer.handle_event(events.Start()))
+        (hook,) = list(layer.handle_event(DATA))
         assert called == ["first"]
         task = asyncio.create_task(addons.handle_lifecycle(hook))
         await asyncio.sleep(0.1)
