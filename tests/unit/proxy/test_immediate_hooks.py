@@ -143,11 +143,15 @@ def test_only_who_has_the_hook_of_messages_is_told_of_one(addon: SimpleNamespace
 def test_other_hosts_than_mitmproxys_pages_wait_for_nobody() -> None:
     bound_input()
     onboarding, flow = Onboarding(), tflow.tflow(req=tutils.treq(host="a.example"))
-    with taddons.context(onboarding):
-        assert onboarding.request(flow) is None
-        flow.request.host = APP_HOST
-        serving = onboarding.request(flow)
-        assert serving is not None
-        asyncio.run(serving)
+
+    async def ask() -> None:
+        with taddons.context(onboarding):
+            assert onboarding.request(flow) is None
+            flow.request.host = APP_HOST
+            serving = onboarding.request(flow)
+            assert serving is not None
+            await serving
+
+    asyncio.run(ask())
     assert flow.response is not None
     assert flow.response.status_code == 404  # it has no such page
