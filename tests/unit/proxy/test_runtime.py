@@ -18,7 +18,7 @@ from hushlist.core.policy.groups import Client
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.policy.proxy_settings import OnFailure
 from hushlist.core.url.request import Request, request_of
-from hushlist.extensions.journal import journal
+from hushlist.extensions.journal import log_writer
 from hushlist.extensions.journal.journal import log_of
 from hushlist.extensions.journal.log_keys import LoggedClients
 from hushlist.proxy.runtime import Runtime
@@ -53,7 +53,7 @@ class Log:
 
 @pytest.fixture
 def runtime(monkeypatch: pytest.MonkeyPatch) -> Runtime:
-    monkeypatch.setattr(journal, "LogWriter", Log)
+    monkeypatch.setattr(log_writer, "LogWriter", Log)
     OPENED.clear()
     GATE.set()
     return Runtime()

@@ -7,7 +7,6 @@ authority's key, the policy or other clients.
 
 from __future__ import annotations
 
-import plistlib
 import re
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
@@ -24,7 +23,6 @@ from cryptography.hazmat.primitives.serialization.pkcs12 import serialize_key_an
 from markupsafe import Markup
 from mitmproxy import connection, ctx, http
 from mitmproxy.proxy.mode_specs import Socks5Mode
-from segno import make_qr
 
 from hushlist.extensions.dashboard.answers import answer, html, words
 from hushlist.proxy.flow_request import host_of_socket, is_at_own_address, is_sent_to
@@ -272,6 +270,8 @@ def _next_part(place: ProxyAddress, texts: Mapping[str, str]) -> Markup:
 
 def qr_code(url: str, label: str) -> Markup:
     """The QR code of a URL."""
+    from segno import make_qr  # few look at the page, and it takes half a megabyte
+
     drawn = make_qr(url, error="m").svg_inline(omitsize=True, light="#fff")
     return element("div", Markup(drawn), class_="qr", role="img", aria_label=label)  # noqa: S704 - a drawing
 
@@ -307,6 +307,8 @@ def _certificate(flow: http.HTTPFlow) -> http.Response:
 
 def _profile(authority: x509.Certificate) -> bytes:
     """The certificate as a configuration profile of iOS; a later one of the same authority takes its place."""
+    import plistlib
+
     digest = authority.fingerprint(SHA256()).hex()
     common = {"PayloadVersion": 1, "PayloadDisplayName": authority.subject.rfc4514_string()}
     root = {

@@ -6,17 +6,19 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from threading import Thread
+from typing import TYPE_CHECKING
 
 from hushlist.core.errors import logger_of
 from hushlist.core.policy.group_table import device_names
 from hushlist.core.policy.policy_file import Policy
-from hushlist.extensions.journal.log_files import DATABASE
 from hushlist.extensions.journal.log_keys import LoggedClients, LogSettings
 from hushlist.extensions.journal.log_record import Privacy, hiding_of
-from hushlist.extensions.journal.log_writer import LogWriter
 from hushlist.extensions.journal.masked_clients import privacy_of
 from hushlist.proxy.parts import Metric, Part
 from hushlist.proxy.runtime import Runtime
+
+if TYPE_CHECKING:
+    from hushlist.extensions.journal.log_writer import LogWriter
 
 logger = logger_of(__name__)
 
@@ -45,6 +47,8 @@ class Journal(Part):
             with suppress(RuntimeError):  # the machine has no thread left: it stays open
                 Thread(target=before.close, name="hushlist: close a log", daemon=True).start()
         if settings is not None:
+            from hushlist.extensions.journal.log_writer import LogWriter  # a proxy without a log does not need it
+
             try:
                 self.log = LogWriter(settings)
             except RuntimeError as error:
@@ -95,6 +99,8 @@ class Journal(Part):
     def kept_files(self) -> Iterator[tuple[Path, None]]:
         """The log's database, which looks after itself."""
         if self.log is not None:
+            from hushlist.extensions.journal.log_files import DATABASE
+
             yield self.log.folder / DATABASE, None
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from hushlist.core.decide.engine import Engine
 from hushlist.core.errors import UrlError
@@ -23,7 +23,9 @@ from hushlist.core.url.request import canonical_host
 from hushlist.extensions.journal.log_identifiers import pseudonyms, read_key
 from hushlist.extensions.journal.log_keys import LoggedClients, LoggedQueries
 from hushlist.extensions.journal.log_record import Privacy, hiding_of, who, without_query
-from hushlist.extensions.journal.log_writer import LogWriter
+
+if TYPE_CHECKING:
+    from hushlist.extensions.journal.log_writer import LogWriter
 
 #: keys of an answer whose values are about clients; others, as sessions, are about administrators
 _ABOUT_CLIENTS = ("grants", "blocks", "codes", "result", "detail")

@@ -12,7 +12,7 @@ from mitmproxy import ctx
 from mitmproxy.proxy.server import ConnectionHandler
 
 from hushlist.core.policy.policy_file import Policy
-from hushlist.extensions.journal import journal
+from hushlist.extensions.journal import log_writer
 from hushlist.extensions.journal.log_keys import LoggedClients, LogSettings
 from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.service.connection_lines import ConnectionLines
@@ -22,7 +22,7 @@ HANDLER: Any = SimpleNamespace(client=SimpleNamespace(peername=("192.0.2.7", 1))
 
 @pytest.fixture
 def runtime(monkeypatch: pytest.MonkeyPatch) -> Iterator[Runtime]:
-    monkeypatch.setattr(journal, "LogWriter", lambda _: None)
+    monkeypatch.setattr(log_writer, "LogWriter", lambda _: None)
     runtime = Runtime()
     lines = ConnectionLines(runtime)
     lines.begin()
