@@ -254,7 +254,7 @@ def judge(
     """The reasons to hold a list back, and whether it can be read at all; ``good`` is its copy that is in force."""
     limits, is_known = new.file.gate, good.digest and good.file.defaults == new.file.defaults
     if is_known and good.file.format is new.file.format and new.file.format.is_by_line and new.length > _LONG:
-        short = shorten(good, new, folder)
+        short = shorten(good, new, folder, _most_lost(limits))
         if short is not None:
             was, now = (chunk_list(replace(new.file, copy=path)) for path in short)
             strict = limits._replace(is_own=True)
@@ -272,6 +272,10 @@ def _gone(good: ListFile, new: ListFile) -> Iterator[str]:
             yield f"it has no {' and no '.join(gone)} any more"
 
 
+def _most_lost(limits: GateLimits) -> int:
+    return 100 if limits.loses is None else limits.loses
+
+
 def _compared(
     good: ChunkedList,
     new: ChunkedList,
@@ -283,9 +287,8 @@ def _compared(
 ) -> tuple[str, ...] | None:
     """The reasons to hold a list back; ``None`` if it cannot be read."""
     kinds = BroadKinds(limits.suffixes, popular if limits.popular else ())
-    most_lost = 100 if limits.loses is None else limits.loses
     with list_workers([good, new], jobs, progress) as workers:
-        change = compare_lists(good, new, kinds, most_lost, folder, workers)
+        change = compare_lists(good, new, kinds, _most_lost(limits), folder, workers)
     is_written = new.file.format is FORMATS["yaml"]
     bad = good.report.bad, new.report.bad
     return None if change is None else tuple(reasons(change, limits, bad, is_written=is_written))

@@ -15,9 +15,9 @@ from hushlist.core.lists.packed_lists import open_list
 
 #: octets of lines that are compared at once
 COMPARED = 1 << 25
-#: of lines that differ, the most that are worth a look of their own; for each, how many of those that both have are
-#: looked at with them, and how many at least
-_MOST, _TIMES, _LEAST = 1 << 16, 2, 1 << 10
+#: of lines that differ, the most that are worth a look of their own; of those that both have, how many are looked at
+#: with them at least, and at most
+_MOST, _LEAST, _MOST_COMMON = 1 << 16, 1 << 10, 1 << 17
 
 
 def differing_lines(old: Path | None, new: Path, at_once: int) -> Iterator[tuple[list[bytes], list[bytes]]]:
@@ -63,10 +63,11 @@ def count_changes(old: Path | None, new: Path) -> tuple[int, int]:
     return added, removed
 
 
-def shorten(old: ChunkedList, new: ChunkedList, folder: Path) -> tuple[Path, Path] | None:
+def shorten(old: ChunkedList, new: ChunkedList, folder: Path, loses: int) -> tuple[Path, Path] | None:
     """Two short files in place of two long ones: the lines that only one has, and some that both have.
 
-    What the short new one loses, it loses of fewer lines than the long one. ``None``: too many lines differ.
+    What the short new one loses, it loses of fewer lines than the long one, but of so many, where that can be, that it
+    is less than ``loses`` of a hundred. ``None``: too many lines differ.
     """
     before, after = old.file.read_from, new.file.read_from
     changes = changes_between(before, old.digest, after, new.digest)
@@ -77,7 +78,7 @@ def shorten(old: ChunkedList, new: ChunkedList, folder: Path) -> tuple[Path, Pat
         came |= now
         if len(gone) + len(came) > _MOST:
             return None
-    number = max(_TIMES * (len(gone) + len(came)), _LEAST)
+    number = min(max(100 * len(gone) // max(loses, 1), _LEAST), _MOST_COMMON)
     with open_list(before) as file:
         both = list(islice((line for line in map(bytes.strip, file) if line not in gone), number))
     return _written(folder / "before", [*both, *sorted(gone)]), _written(folder / "after", [*both, *sorted(came)])

@@ -38,7 +38,7 @@ def test_lines_are_counted_but_comments(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("_compared")
 def test_of_lines_that_stay_some_are_looked_at_with_those_that_do_not(tmp_path: Path) -> None:
     before, after = written(tmp_path / "a", *range(9000)), written(tmp_path / "b", *range(100, 9050))
-    short = shorten(*map(chunked, (before, after)), tmp_path)
+    short = shorten(*map(chunked, (before, after)), tmp_path, 50)
     assert short is not None
     was, now = (path.read_bytes().splitlines() for path in short)
     assert (len(was), len(now)) == (1024 + 100, 1024 + 50)
@@ -46,8 +46,11 @@ def test_of_lines_that_stay_some_are_looked_at_with_those_that_do_not(tmp_path: 
     assert set(now) - set(was) == {b"%d.example" % at for at in range(9000, 9050)}
 
 
-def test_where_many_lines_differ_more_are_looked_at_with_them(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("loses", "both"), [(50, 1024), (20, 2500), (6, 8333), (0, 8501)])
+def test_as_many_lines_are_looked_at_with_them_as_make_the_loss_small_enough(
+    tmp_path: Path, loses: int, both: int
+) -> None:
     before, after = written(tmp_path / "a", *range(9000)), written(tmp_path / "b", *range(500, 9000))
-    short = shorten(*map(chunked, (before, after)), tmp_path)
+    short = shorten(*map(chunked, (before, after)), tmp_path, loses)
     assert short is not None
-    assert [len(path.read_bytes().splitlines()) for path in short] == [1024 + 500, 1024]
+    assert [len(path.read_bytes().splitlines()) for path in short] == [both + 500, both]
