@@ -121,7 +121,9 @@ class Engine:
         blocked. ``group`` is the client's, if it is known. ``is_settled``: all was asked that it needs (``Confirmer``).
         """
         hosts = self.hosts.of_group(client, now, group)
-        decision = None if request.others or request.leads else self._at_once(request, hosts)
+        # a hashed URI may fit any request, so that no host decides at once
+        is_quick = not (self.index.has_uris or request.others or request.leads)
+        decision = self._at_once(request, hosts) if is_quick else None
         return decision or self._strictest(Case(request, hosts, client, now, False, is_settled, FormBudget()))
 
     def decide_host(
@@ -284,10 +286,13 @@ class Engine:
     def _of_plain(self, case: Case) -> Decision | None:
         """The decision for a plain target by one host without a fault, as most have; ``None`` for any other."""
         request = case.request
-        if len(request.hosts) != 1 or request.fault is not None or request.destination is not None or request.leads:
+        if len(request.hosts) != 1 or request.fault is not None or request.leads:
             return None
-        known_host = case.hosts.by_name[request.hosts[0]]  # a host that is not valid was decided at once
-        if known_host.tunnelled is not None or request.scheme not in WEB:
+        try:
+            known_host = case.hosts.by_name[request.hosts[0]]
+        except UrlError as error:
+            return self._unparsable(request, error.reason)
+        if known_host.tunnelled is not None or request.destination is not None or request.scheme not in WEB:
             return None
         plain = plain_target(request.target)
         if plain is None or (known_host.readers and known_host.concerns(*plain)):

@@ -190,13 +190,13 @@ class FormDecider:
         """
         request = case.request
         if known_host.is_name and request.userinfo is None and request.fragment is None and request.scheme in WEB:
-            targets = _targets(request, host, form)
-            sent = None if host is None else _sent_target(request)
+            canonical, sent = (form.path, form.query), None if host is None else _sent_target(request)
+            targets = (canonical,) if sent is None or sent == canonical else (canonical, sent)
             matches = self._index.find_web_uris(request.scheme, known_host.canonical, request.port, targets, sent)
         else:
             uris = () if host is None else _sent_uris(request, host, known_host.canonical)
             matches = self._index.find_uris(_uris(request, known_host.canonical, form, uris), case.memo, uris)
-        return _without_allows(known_host, matches, is_first=is_first)
+        return _without_allows(known_host, matches, is_first=is_first) if matches else matches
 
     def _by_redirect(
         self,
@@ -236,16 +236,8 @@ def _checked_request(request: Request, host: bytes) -> CheckedRequest:
     )
 
 
-def _targets(request: Request, host: bytes | None, form: Parts) -> Sequence[Target]:
-    """Path and query that a list's author may have hashed: canonical; as requested, by a host."""
-    canonical = form.path, form.query
-    if host is None or (canonical[0] == request.target and canonical[1] is None):
-        return (canonical,)
-    sent = _sent_target(request)
-    return (canonical,) if canonical == sent else (canonical, sent)
-
-
 def _sent_target(request: Request) -> Target:
+    """Path and query as they were sent."""
     path, mark, query = request.target.partition(b"?")
     return path, query if mark else None
 
