@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import marshal
 import os
+import struct
 import sys
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,7 +17,7 @@ from contextlib import suppress
 from functools import cache
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
-from importlib.util import spec_from_file_location
+from importlib.util import MAGIC_NUMBER, cache_from_source, spec_from_file_location
 from pathlib import Path
 from types import CodeType, ModuleType
 
@@ -110,6 +111,10 @@ class CodeOnDisk:
                 yield entry.path, (status.st_mtime_ns, status.st_size)
 
 
+#: octets before the code in a compiled file
+_HEAD = 16
+
+
 class _KeptModule(SourceFileLoader):
     """Loads a module as it was when it was kept, whatever its file has become."""
 
@@ -123,7 +128,19 @@ class _KeptModule(SourceFileLoader):
         Raises:
             Exception: it cannot be read or compiled.
         """
-        self._octets = zlib.compress(marshal.dumps(super().get_code(self.name)), 1)
+        self._octets = zlib.compress(self._compiled() or marshal.dumps(super().get_code(self.name)), 1)
+
+    def _compiled(self) -> bytes | None:
+        """What Python has kept of this very file, compiled; to load it, and drop it, would leave memory in use.
+
+        Spec: PEP 3147; PEP 552 (a field of flags, 0 here, before the time and the size of the source)
+        """
+        with suppress(OSError, NotImplementedError):
+            octets, status = self.get_data(cache_from_source(self.path)), self.path_stats(self.path)
+            of_file = [int(status[name]) & 0xFFFFFFFF for name in ("mtime", "size")]
+            if octets[:_HEAD] == MAGIC_NUMBER + struct.pack("<3I", 0, *of_file):
+                return octets[_HEAD:]
+        return None
 
     def get_code(self, fullname: str) -> CodeType:
         code: CodeType = marshal.loads(zlib.decompress(self._octets))  # noqa: S302  we wrote it, into our own memory
