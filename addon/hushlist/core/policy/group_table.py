@@ -79,7 +79,7 @@ def _number_of(address: str) -> int:
     text = address.partition("%")[0]
     try:
         if ":" not in text:
-            return _ipv4_number(text)
+            return _ipv4_number(text) if text else _NO_ADDRESS
         number = int(IPv6Address(text))
     except ValueError:
         return _NO_ADDRESS

@@ -262,8 +262,10 @@ class FilterTable:
     def of_host(self, host: bytes) -> list[StoredFilter]:
         """The filters for whole hosts that fit; a host has few words, and each few filters of a list."""
         keys = self._by_words(OF_HOSTS, words_of(host))
+        if not keys:
+            return []
         subject = UrlInContext(b"http://" + host + b"/", host, Context(), work=Work(_UNBOUNDED))
-        return self._fitting(OF_HOSTS, subject, keys) if keys else []
+        return self._fitting(OF_HOSTS, subject, keys)
 
     def find(
         self, subject: UrlInContext, *, is_named: bool, exceptions: bool = False, only_named: bool = False
