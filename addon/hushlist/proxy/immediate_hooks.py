@@ -10,12 +10,13 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
 
 from mitmproxy import http
-from mitmproxy.addonmanager import AddonManager, traverse
+from mitmproxy.addonmanager import traverse
 from mitmproxy.addons.onboarding import Onboarding
 from mitmproxy.log import LegacyLogEvents
-from mitmproxy.proxy import commands, events, layer
+from mitmproxy.proxy import commands, events
 from mitmproxy.proxy.mode_servers import ProxyConnectionHandler
 
 from hushlist.proxy.hook_calls import calls_of
@@ -27,22 +28,28 @@ IN_A_ROW = 8
 class HookedLayer:
     """Stands before the first layer of a connection, and calls the hooks that this one asks for."""
 
-    def __init__(self, first: layer.Layer, addons: AddonManager) -> None:
-        self.context, self._first, self._addons = first.context, first, addons
+    def __init__(self, handler: ProxyConnectionHandler) -> None:
+        self._handler: Any = handler
+        self._first = handler.layer
+        self.context = self._first.context
 
     def handle_event(self, event: events.Event) -> Iterator[commands.Command]:
         """Handle an event, and those that follow from its hooks; what mitmproxy has to do."""
         # when a connection begins, mitmproxy cannot end it yet, as a hook may want
         waiting, left = deque((event,)), 0 if isinstance(event, events.Start) else IN_A_ROW
-        while waiting:
+        while waiting and self._handler.layer is self:  # else a hook has ended the connection
             hooks = []
-            for command in self._first.handle_event(waiting.popleft()):
-                if isinstance(command, commands.StartHook):
-                    hooks.append(command)
-                else:
-                    yield command
+            try:
+                for command in self._first.handle_event(waiting.popleft()):
+                    if isinstance(command, commands.StartHook):
+                        hooks.append(command)
+                    else:
+                        yield command
+            except Exception:  # mitmproxy logs it; other requests of the connection go on
+                yield from hooks
+                raise
             for hook in hooks:
-                calls = calls_of(self._addons)
+                calls = calls_of(self._handler.master.addons)
                 if left and calls is not None and calls.call_now(hook):
                     left -= 1
                     if hook.blocking:
@@ -53,7 +60,7 @@ class HookedLayer:
 
 async def _call_hooks_at_once(serve: Callable[..., Awaitable[None]], handler: ProxyConnectionHandler) -> None:
     """Serve a connection, and call the hooks that wait for nobody without a task for each."""
-    handler.layer = HookedLayer(handler.layer, handler.master.addons)  # type: ignore[assignment]
+    handler.layer = HookedLayer(handler)  # type: ignore[assignment]
     await serve(handler)
 
 

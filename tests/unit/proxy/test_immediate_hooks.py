@@ -43,8 +43,13 @@ def _first(*hooks: Callable[[http.HTTPFlow], Any], number: int = 1) -> tuple[Hoo
     addons: Any = AddonManager(SimpleNamespace(options=Options()))
     addons.chain = [SimpleNamespace(request=hook) for hook in hooks]
     ask_the_filter(addons, SimpleNamespace())
-    layer: Any = Asking(number)
-    return HookedLayer(layer, addons), addons
+    return _hooked(Asking(number), addons), addons
+
+
+def _hooked(first: Any, addons: AddonManager) -> HookedLayer:
+    handler: Any = SimpleNamespace(layer=first, master=SimpleNamespace(addons=addons))
+    handler.layer = HookedLayer(handler)
+    return handler.layer  # type: ignore[no-any-return]
 
 
 def _kinds(commands_: list[commands.Command]) -> list[str]:
@@ -73,6 +78,25 @@ def test_a_connection_calls_only_some_in_a_row(number: int) -> None:
     left = list(layer.handle_event(DATA))
     assert len(called) == IN_A_ROW
     assert _kinds(left) == (["Log"] if number == IN_A_ROW else ["HttpRequestHook"])
+
+
+def test_nothing_goes_on_where_a_hook_has_ended_the_connection() -> None:
+    """``end_connection`` puts a layer in its place that drops whatever comes, where it is one of datagrams."""
+    layer, _ = _first(lambda _: setattr(layer._handler, "layer", None))
+    assert list(layer.handle_event(DATA)) == []
+
+
+def test_hooks_of_other_requests_are_called_where_a_layer_fails() -> None:
+    class Failing(Asking):
+        def handle_event(self, event: events.Event) -> Iterator[commands.Command]:
+            yield from super().handle_event(event)
+            raise ValueError("it has a defect")
+
+    _, addons = _first()
+    handled = _hooked(Failing(1), addons).handle_event(DATA)
+    assert isinstance(next(handled), HttpRequestHook)
+    with pytest.raises(ValueError, match="defect"):
+        next(handled)
 
 
 def test_without_a_filter_mitmproxy_calls_all() -> None:
