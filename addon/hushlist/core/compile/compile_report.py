@@ -53,6 +53,8 @@ class ListReport:
 
 @dataclass(slots=True)
 class CompileReport:
+    """What compiling a policy gave to tell."""
+
     lists: list[ListReport]
     warnings: list[Problem]
 

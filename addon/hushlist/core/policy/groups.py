@@ -205,6 +205,8 @@ class ClientConditions:
 
 @dataclass(frozen=True, slots=True)
 class Group(ClientConditions):
+    """Clients that are decided alike, and by what."""
+
     name: str
     layers: tuple[LayerUse, ...]
     settings: GroupSettings

@@ -71,6 +71,8 @@ ReadFile = Callable[[str, int], tuple[Path, bytes] | None]
 
 @dataclass(frozen=True, slots=True)
 class HostSet:
+    """Hosts by their names and networks."""
+
     #: canonical names, and whether each covers its subdomains
     names: frozenset[tuple[bytes, bool]] = frozenset()
     networks: tuple[Network, ...] = ()

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ListFile:
+    """A list that a policy names, and how its file is read."""
+
     path: Path
     format: ListFormat
     defaults: ListDefaults
