@@ -13,14 +13,17 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import partial
+from statistics import median
 from time import perf_counter
 
 import data
 import decisions
 import servers
 import theirs
-from timing import all_seconds, in_turns, processor_seconds
+from timing import all_seconds, children_seconds, in_turns, processor_seconds
 from workbench import Row, Workbench, at_least_times, at_most_times, row
+
+from hushlist.core.system.platform import number_of_cores
 
 sys.path.insert(0, str(data.ROOT / "tests"))
 
@@ -37,6 +40,7 @@ def one_command(bench: Workbench) -> list[Row]:
     """Throughput of two workers of ``hushlist proxy``, and the processor time of a request, beside one mitmdump.
 
     Two mitmdumps at two ports, each with an ApacheBench of its own, show what the machine can do: they share nothing.
+    Client and origin need the same processors; what they take, and what is left, stands in the note.
     """
     theirs.need_programs("nginx", "ab")
     folder, number = bench.folder / "one_command", 2
@@ -45,14 +49,25 @@ def one_command(bench: Workbench) -> list[Row]:
     with servers.nginx(bench.folder / "nginx") as origin, ExitStack() as running:
         single, other = (running.enter_context(servers.mitmdump(folder, origin, policy, options)) for _ in range(2))
         several = running.enter_context(servers.mitmdump(folder, origin, policy, options, workers=number))
-        runs = [partial(_answered, REQUESTS, *which) for which in ((single,), (single, other), (several,))]
+        runs = [partial(_answered, REQUESTS, origin, *which) for which in ((single,), (single, other), (several,))]
         for run in runs:
             run()  # to warm up
         alone, apart, together = (tuple(zip(*rounds, strict=True)) for rounds in in_turns(bench.sizes.rounds, *runs))
     peer, new, time = "one mitmdump with the filter", "new connections", "processor time of a request"
     what, bound = f"{number} workers of hushlist proxy", f"{number} mitmdumps at {number} ports"
+    (rate, taken, others), cores = map(median, alone), number_of_cores()
+    note = f"client and origin take {others * 1e3:.2f} ms of a request; so there is room for "
+    note += f"{min(number / taken, cores / (taken + others)) / rate:.2f} times one mitmdump's"
     return [
-        row(f"{what}, {new}", "requests/s", together[0], peer=peer, theirs=alone[0], target=at_least_times(1.75)),
+        row(
+            f"{what}, {new}",
+            "requests/s",
+            together[0],
+            peer=peer,
+            theirs=alone[0],
+            target=at_least_times(1.75),
+            note=note,
+        ),
         row(
             f"{what}, {time}",
             "ms",
@@ -77,10 +92,10 @@ def own_workers(bench: Workbench) -> list[Row]:
             running.enter_context(servers.mitmdump(folder, origin, policy, options, workers=number))
             for number in NUMBERS
         ]
-        runs = [partial(_answered, REQUESTS, proxy) for proxy in proxies]
+        runs = [partial(_answered, REQUESTS, origin, proxy) for proxy in proxies]
         for run in runs:
             run()  # to warm up
-        alone, *several = ([taken for _, taken in rounds] for rounds in in_turns(bench.sizes.rounds, *runs))
+        alone, *several = ([taken for _, taken, _ in rounds] for rounds in in_turns(bench.sizes.rounds, *runs))
     peer, target = "1 worker of hushlist proxy", at_most_times(1.05)
     return [
         row(
@@ -96,12 +111,18 @@ def own_workers(bench: Workbench) -> list[Row]:
     ]
 
 
-def _answered(number: int, *proxies: servers.Server) -> tuple[float, float]:
-    """Requests a second, each on a connection of its own, and the processor time of each in seconds.
+def _answered(number: int, origin: servers.Server, *proxies: servers.Server) -> tuple[float, float, float]:
+    """Requests a second, each on a connection of its own, and the processor time of each in seconds: what the proxies
+    take, and what the clients and the origin do.
 
     Each proxy has its share of the ``number`` of requests, by an ApacheBench of its own.
     """
-    before, start = sum(all_seconds(proxy.process) for proxy in proxies), perf_counter()
+
+    def taken() -> tuple[float, float]:
+        of_proxies = sum(all_seconds(proxy.process) for proxy in proxies)
+        return of_proxies, children_seconds() + all_seconds(origin.process)
+
+    before, start = taken(), perf_counter()
     running = [
         subprocess.Popen(
             [
@@ -118,7 +139,8 @@ def _answered(number: int, *proxies: servers.Server) -> tuple[float, float]:
         if process.returncode or "Non-2xx" in printed or not re.search(r"^Failed requests: +0$", printed, re.MULTILINE):
             raise RuntimeError(printed)
     seconds = perf_counter() - start
-    return number / seconds, (sum(all_seconds(proxy.process) for proxy in proxies) - before) / number
+    of_proxies, of_others = (now - then for now, then in zip(taken(), before, strict=True))
+    return number / seconds, of_proxies / number, of_others / number
 
 
 def workers(bench: Workbench) -> list[Row]:
