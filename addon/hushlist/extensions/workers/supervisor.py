@@ -86,7 +86,7 @@ class Supervisor:
         """``arguments`` are mitmdump's; ``folder`` is the workers' alone; ``say`` tells people."""
         self._say = say
         self._numbers, self._arguments, self._folder = range(1, number + 1), arguments, folder
-        self._ports = SharedPorts(number)
+        self._ports = SharedPorts()
         #: the worker of each number that serves
         self._serving: dict[int, Worker] = {}
         self._all: set[Worker] = set()
@@ -195,7 +195,7 @@ class Supervisor:
         if word == SERVES:
             worker.tell(rest[0])
             return
-        answer, sockets = [len(self._numbers), ""], []
+        answer, sockets = [0, ""], []
         try:
             sockets = self._ports.of(*rest)
         except OSError as error:

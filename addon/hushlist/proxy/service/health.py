@@ -141,9 +141,8 @@ class HealthPort:
             serving = asyncio.start_server(self._serve, sock=self._listener, limit=_LONGEST)
             self._server = asyncio.get_running_loop().create_task(serving, name="hushlist: health")
         else:
-            (port, *_) = siblings.bind(*address)
-            self._listener = port.ours
-            siblings.serve(port, self._serve, _LONGEST, to_the_end=True)
+            (self._listener, *_) = siblings.bind(*address)
+            siblings.serve(self._listener, self._serve, _LONGEST, to_the_end=True)
         logger.info("hushlist: /healthz and /readyz at %s:%d", *self._listener.getsockname()[:2])
 
     def close(self) -> None:

@@ -1,11 +1,12 @@
 """One of several proxies that ``hushlist proxy`` has started to serve the same ports: its sockets, and what the others
 say.
 
-The program that starts the proxies, their parent, binds the ports: a socket for each proxy, among which the kernel
-shares connections. A proxy takes its socket from the parent, and gives it up when it stops; the parent keeps it, with
-the connections that wait there. So a proxy that is started in the place of another goes on where that stops, and
-nothing is lost. It takes nothing before the parent knows that it can decide. Each has the sockets of the others, too,
-and takes what waits there because its proxy has died or stands still.
+The program that starts the proxies, their parent, binds the ports. All proxies take connections from the same sockets,
+one at a time: who has nothing to do is the first, and nobody waits for a proxy that is busy, stands still or has died.
+(By SO_REUSEPORT, each would have a socket, and the kernel would give each a share, whatever it does.) A proxy gives the
+sockets up when it stops; the parent keeps them, with the connections that wait there. So a proxy that is started in the
+place of another goes on where that stops, and nothing is lost. It takes nothing before the parent knows that it can
+decide.
 
 What the proxies ask each other goes by sockets in a folder that is theirs alone.
 """
@@ -22,7 +23,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from hushlist.core.errors import logger_of
 from hushlist.proxy.local_sockets import Serve, open_local, receive_sockets, serve_local
@@ -37,8 +38,6 @@ LONGEST_MESSAGE, MOST_SOCKETS = 1 << 12, 250
 SERVES, BEGIN = "serves", b"begin"
 #: seconds that a proxy waits for the parent, and for another proxy
 _PATIENCE, _ANSWER = 10.0, 1.0
-#: seconds between two looks for connections that nobody takes, and how many are taken from a socket at each
-_HELP, _MOST = 0.2, 16
 #: why a connection that waits cannot be taken: it waits on, so many seconds
 _EXHAUSTED, _REST = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM), 1.0
 #: octets of a question and an answer
@@ -48,27 +47,19 @@ _LONGEST_QUESTION, _LONGEST_ANSWER = 1 << 12, 1 << 25
 Answer = Callable[[Any], Awaitable[bytes]]
 
 
-class SharedPort(NamedTuple):
-    """An address and port that all serve, each by a socket."""
-
-    ours: socket.socket
-    others: list[socket.socket]
-
-
 class SharedServer:
     """Serves a port that all serve, as ``asyncio.Server`` does; what it has accepted is not lost when it is closed."""
 
-    def __init__(self, port: SharedPort, serve: Serve, limit: int) -> None:
-        self._port, self._serve, self._limit = port, serve, limit
+    def __init__(self, listener: socket.socket, serve: Serve, limit: int) -> None:
+        self._listener, self._serve, self._limit = listener, serve, limit
         #: connections of which the server is not told yet
         self._beginning: set[asyncio.Task[None]] = set()
         self._is_closed = False
-        for listener in (port.ours, *port.others):
-            listener.setblocking(False)
+        listener.setblocking(False)
 
     @property
     def sockets(self) -> tuple[socket.socket, ...]:
-        return () if self._is_closed else (self._port.ours,)
+        return () if self._is_closed else (self._listener,)
 
     @property
     def is_busy(self) -> bool:
@@ -77,36 +68,29 @@ class SharedServer:
 
     def begin(self) -> None:
         if not self._is_closed:
-            asyncio.get_running_loop().add_reader(self._port.ours, self._accept, self._port.ours)
+            asyncio.get_running_loop().add_reader(self._listener, self._accept)
 
     def close(self) -> None:
         """Accept nothing more; the parent keeps what waits."""
         if not self._is_closed:
             self._is_closed = True
-            asyncio.get_running_loop().remove_reader(self._port.ours)
-            for listener in (self._port.ours, *self._port.others):
-                listener.close()
+            asyncio.get_running_loop().remove_reader(self._listener)
+            self._listener.close()
 
-    def help(self) -> None:
-        """Accept what waits at the sockets of others."""
-        for listener in () if self._is_closed else self._port.others:
-            self._accept(listener)
-
-    def _accept(self, listener: socket.socket) -> None:
-        for _ in range(_MOST):
-            try:
-                connection, _ = listener.accept()
-            except BlockingIOError:  # nothing waits there
-                return
-            except OSError as error:
-                if error.errno in _EXHAUSTED and listener is self._port.ours:
-                    loop = asyncio.get_running_loop()
-                    loop.remove_reader(listener)
-                    loop.call_later(_REST, self.begin)
-                return
-            task = asyncio.get_running_loop().create_task(self._take(connection))
-            self._beginning.add(task)
-            task.add_done_callback(self._beginning.discard)
+    def _accept(self) -> None:
+        try:
+            connection, _ = self._listener.accept()
+        except BlockingIOError:  # another one was quicker
+            return
+        except OSError as error:
+            if error.errno in _EXHAUSTED:
+                loop = asyncio.get_running_loop()
+                loop.remove_reader(self._listener)
+                loop.call_later(_REST, self.begin)
+            return
+        task = asyncio.get_running_loop().create_task(self._take(connection))
+        self._beginning.add(task)
+        task.add_done_callback(self._beginning.discard)
 
     async def _take(self, connection: socket.socket) -> None:
         connection.setblocking(False)
@@ -130,21 +114,19 @@ class Siblings:
         self.ports: set[int] = set()
         #: what the others can ask, by name
         self.answers: dict[str, Answer] = {}
-        self._tasks: list[asyncio.Task[None]] = []
+        self._answering: asyncio.Task[None] | None = None
 
     def run(self, unready: str) -> None:
         """Tell the parent that this one could serve, and why it is not ready if so; called in the event loop."""
         loop = asyncio.get_running_loop()
         self._parent.send(json.dumps([SERVES, unready]).encode())
         loop.add_reader(self._parent, self._look_at_parent)
-        self._tasks = [
-            loop.create_task(work(), name=f"hushlist: {work.__name__}") for work in (self._help, self._be_asked)
-        ]
+        self._answering = loop.create_task(self._be_asked(), name="hushlist: answer other workers")
 
     def close(self) -> None:
-        for task in self._tasks:
-            task.get_loop().remove_reader(self._parent)
-            task.cancel()
+        if self._answering is not None:
+            self._answering.get_loop().remove_reader(self._parent)
+            self._answering.cancel()
         for server in self._servers:
             server.close()
         self._parent.close()
@@ -164,8 +146,8 @@ class Siblings:
 
     # -- ports -------------------------------------------------------------------------------------------------------
 
-    def bind(self, host: str, port: int) -> list[SharedPort]:
-        """From the parent, the sockets of a host and port, for each of its addresses.
+    def bind(self, host: str, port: int) -> list[socket.socket]:
+        """From the parent, the socket of each address of a host and port.
 
         Raises:
             OSError: it cannot be bound, or the parent is gone.
@@ -175,14 +157,12 @@ class Siblings:
         number, fault = json.loads(said) if said else (0, "the program that started this proxy is gone")
         if fault:
             raise OSError(number, fault)
-        bound = []
-        for place in range(0, len(sockets), number):
-            others = sockets[place : place + number]
-            bound.append(SharedPort(others.pop(self.number - 1), others))
-            self.ports.add(bound[-1].ours.getsockname()[1])
-        return bound
+        self.ports |= {listener.getsockname()[1] for listener in sockets}
+        return sockets
 
-    def serve(self, port: SharedPort, serve: Serve, limit: int = 1 << 16, *, to_the_end: bool = False) -> SharedServer:
+    def serve(
+        self, port: socket.socket, serve: Serve, limit: int = 1 << 16, *, to_the_end: bool = False
+    ) -> SharedServer:
         """Serve a port, from when the parent says so until the server is closed, or ``stop`` unless ``to_the_end``."""
         server = SharedServer(port, serve, limit)
         self._servers[server] = to_the_end
@@ -199,13 +179,6 @@ class Siblings:
     def is_busy(self) -> bool:
         """Whether something was accepted that nobody serves yet."""
         return any(server.is_busy for server in self._servers)
-
-    async def _help(self) -> None:
-        """Take connections that wait at the sockets of others: a proxy takes its own at once."""
-        while True:
-            await asyncio.sleep(_HELP)
-            for server in self._servers if self._may_serve else ():
-                server.help()
 
     # -- questions ---------------------------------------------------------------------------------------------------
 
