@@ -293,7 +293,8 @@ def update(bench: Workbench) -> list[Row]:
     """From a list of which 1 % of the lines have changed until it is in force, in a proxy that does nothing else."""
     theirs.need_programs("nginx")
     folder = bench.folder / "update"
-    folder.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)  # the changes are those of an earlier run, whose indexes would be found
+    folder.mkdir(parents=True)
     rules, numbers = folder / "updated.domains", random.Random(1)
     shutil.copyfile(data.domain_list(bench.lists, bench.sizes.rules), rules)
     policy = ours.compiled(folder, rules, "domains")
