@@ -21,8 +21,10 @@ from mitmproxy.proxy.mode_servers import ProxyConnectionHandler
 
 from hushlist.proxy.hook_calls import calls_of
 
-#: hooks of one event that are called at once; those behind them let other clients have their turn first
+#: hooks of one event that are called at once; those behind them let other clients have their turn first, each of them
 IN_A_ROW = 8
+#: by which a hook has that it did
+_LATE = "hushlist_late"
 
 
 class HookedLayer:
@@ -36,7 +38,8 @@ class HookedLayer:
     def handle_event(self, event: events.Event) -> Iterator[commands.Command]:
         """Handle an event, and those that follow from its hooks; what mitmproxy has to do."""
         # when a connection begins, mitmproxy cannot end it yet, as a hook may want
-        waiting, left = deque((event,)), 0 if isinstance(event, events.Start) else IN_A_ROW
+        is_start, is_late = isinstance(event, events.Start), hasattr(getattr(event, "command", None), _LATE)
+        waiting, left = deque((event,)), 0 if is_start or is_late else IN_A_ROW
         while waiting and self._handler.layer is self:  # else a hook has ended the connection
             hooks = []
             try:
@@ -55,6 +58,8 @@ class HookedLayer:
                     if hook.blocking:
                         waiting.append(events.HookCompleted(hook))
                 else:
+                    if not (left or is_start):
+                        setattr(hook, _LATE, True)
                     yield hook
 
 

@@ -80,6 +80,19 @@ def test_a_connection_calls_only_some_in_a_row(number: int) -> None:
     assert _kinds(left) == (["Log"] if number == IN_A_ROW else ["HttpRequestHook"])
 
 
+def test_each_hook_behind_some_in_a_row_lets_others_have_their_turn() -> None:
+    """Else whoever sends requests in a row would have as many in each turn, and everybody else one."""
+    called: list[http.HTTPFlow] = []
+    layer, _ = _first(called.append, number=3 * IN_A_ROW)
+    (hook,) = list(layer.handle_event(DATA))
+    for _ in range(3):
+        assert isinstance(hook, HttpRequestHook)
+        (hook,) = list(layer.handle_event(events.HookCompleted(hook)))
+    assert len(called) == IN_A_ROW
+    list(layer.handle_event(DATA))
+    assert len(called) == 2 * IN_A_ROW
+
+
 def test_nothing_goes_on_where_a_hook_has_ended_the_connection() -> None:
     """``end_connection`` puts a layer in its place that drops whatever comes, where it is one of datagrams."""
     layer, _ = _first(lambda _: setattr(layer._handler, "layer", None))

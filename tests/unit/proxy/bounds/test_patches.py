@@ -198,9 +198,10 @@ def test_nothing_foreign_is_patched_beside_the_tables() -> None:
     assert beside == BESIDE
 
 
-#: what only looks so: a record of Python's log; the state of ours; calls that are noted on the event that they are of
+#: what only looks so: a record of Python's log; the state of ours; what is noted on an event or hook of its own calls
 BESIDE = {
     "hushlist.proxy.hook_calls": {"setattr(event, _BEGUN, begun)"},
+    "hushlist.proxy.immediate_hooks": {"setattr(hook, _LATE, True)"},
     "hushlist.proxy.bounds.printable_log": {"record.args"},
     "hushlist.proxy.service.policy_watch": {"changes.read"},
 }
