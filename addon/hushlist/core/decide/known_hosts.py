@@ -66,7 +66,7 @@ class KnownHost:
     @property
     def is_stopped(self) -> bool:
         """Whether a rule for the whole host stops it, or may by its category."""
-        return stops(self.host.matches)
+        return bool(self.host.matches) and stops(self.host.matches)
 
     @property
     def has_pages(self) -> bool:
