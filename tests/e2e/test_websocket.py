@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import re
+import socket
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +80,24 @@ def peak_of(proxy: Proxy) -> int:
     except OSError:
         pytest.skip("the system does not tell what a process takes")
     return int(re.search(r"VmHWM:\s+(\d+)", status)[1]) << 10  # type: ignore[index]
+
+
+def test_short_messages_are_read_as_fast_as_they_are_handled(start: Callable[..., Proxy]) -> None:
+    """mitmproxy would keep all that a client sends meanwhile: a gigabyte in three seconds."""
+    proxy = start()
+    assert echo(proxy, "ws://good.test/", b"a") == b"a"
+    before, frames = peak_of(proxy), b"\x82\x81\0\0\0\0a" * 10_000
+    head = b"GET http://good.test/ HTTP/1.1\r\nHost: good.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    head += b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", proxy.port), PATIENCE) as client:
+        client.sendall(head)
+        assert client.recv(1 << 12).startswith(b"HTTP/1.1 101 ")
+        client.setblocking(False)
+        end = time.monotonic() + 1.5
+        while time.monotonic() < end:
+            with suppress(BlockingIOError):
+                client.send(frames)
+        assert peak_of(proxy) - before < 64 << 20
 
 
 @pytest.mark.parametrize(("limit", "passes"), [("16m", False), pytest.param("32m", True, marks=pytest.mark.thorough)])

@@ -23,6 +23,8 @@ from hushlist.proxy.hook_calls import calls_of
 
 #: hooks of one event that are called at once; those behind them let other clients have their turn first, each of them
 IN_A_ROW = 8
+#: octets of memory that an event takes besides its data
+OF_AN_EVENT = 256
 #: by which a hook has that it did
 _LATE = "hushlist_late"
 
@@ -34,9 +36,15 @@ class HookedLayer:
         self._handler: Any = handler
         self._first = handler.layer
         self.context = self._first.context
+        #: hooks that have tasks, and the octets that came since there are some, and perhaps wait for them
+        self._late, self.octets = 0, 0
 
     def handle_event(self, event: events.Event) -> Iterator[commands.Command]:
         """Handle an event, and those that follow from its hooks; what mitmproxy has to do."""
+        if isinstance(event, events.HookCompleted):
+            self._late -= 1
+        elif isinstance(event, events.DataReceived):
+            self.octets += len(event.data) + OF_AN_EVENT
         # when a connection begins, mitmproxy cannot end it yet, as a hook may want
         is_start, is_late = isinstance(event, events.Start), hasattr(getattr(event, "command", None), _LATE)
         waiting, left = deque((event,)), 0 if is_start or is_late else IN_A_ROW
@@ -60,7 +68,10 @@ class HookedLayer:
                 else:
                     if not (left or is_start):
                         setattr(hook, _LATE, True)
+                    self._late += 1
                     yield hook
+        if not self._late:
+            self.octets = 0
 
 
 async def _call_hooks_at_once(serve: Callable[..., Awaitable[None]], handler: ProxyConnectionHandler) -> None:

@@ -18,7 +18,7 @@ from mitmproxy.test import taddons, tflow, tutils
 
 from hushlist.proxy.bounds.bounded_input import bound_input
 from hushlist.proxy.hook_calls import ask_the_filter
-from hushlist.proxy.immediate_hooks import IN_A_ROW, HookedLayer
+from hushlist.proxy.immediate_hooks import IN_A_ROW, OF_AN_EVENT, HookedLayer
 
 DATA = events.DataReceived(tflow.tclient_conn(), b"x")
 #: messages that an addon was told of
@@ -110,6 +110,25 @@ def test_hooks_of_other_requests_are_called_where_a_layer_fails() -> None:
     assert isinstance(next(handled), HttpRequestHook)
     with pytest.raises(ValueError, match="defect"):
         next(handled)
+
+
+def test_what_comes_while_hooks_have_tasks_is_counted() -> None:
+    """So that no more is read than they take."""
+
+    async def waits(_: http.HTTPFlow) -> None:
+        await asyncio.sleep(0)
+
+    layer, addons = _first(waits)
+    (hook,) = list(layer.handle_event(DATA))
+    assert isinstance(hook, HttpRequestHook)
+    counted = layer.octets
+    layer._first.left = 1  # type: ignore[attr-defined]
+    (other,) = list(layer.handle_event(DATA))
+    assert (counted, layer.octets) == (1 + OF_AN_EVENT, 2 + 2 * OF_AN_EVENT)
+    for each in (hook, other):
+        asyncio.run(addons.handle_lifecycle(each))
+        list(layer.handle_event(events.HookCompleted(each)))
+    assert layer.octets == 0
 
 
 def test_without_a_filter_mitmproxy_calls_all() -> None:

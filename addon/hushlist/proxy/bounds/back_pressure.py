@@ -24,6 +24,7 @@ from weakref import WeakSet, WeakValueDictionary
 
 from mitmproxy.connection import Client, Connection
 from mitmproxy.proxy.context import Context
+from mitmproxy.proxy.events import DataReceived
 from mitmproxy.proxy.layers.http import HttpLayer, HttpStream
 from mitmproxy.proxy.layers.http._base import HttpConnection
 from mitmproxy.proxy.layers.http._http2 import Http2Client, Http2Connection
@@ -31,10 +32,13 @@ from mitmproxy.proxy.layers.http._http3 import Http3Client, Http3Connection
 from mitmproxy.proxy.layers.quic import ClientQuicLayer, ServerQuicLayer
 from mitmproxy.proxy.server import ConnectionHandler
 
-from hushlist.proxy.connections.client_connections import handler_of
+from hushlist.proxy.connections.client_connections import handler_of, layers_of
+from hushlist.proxy.immediate_hooks import OF_AN_EVENT
 
 #: octets that wait in a course, from which on nothing more is read for it, until there are few
 MUCH, FEW = 1 << 18, 1 << 17
+#: octets of memory of what waits for hooks of its connection, and seconds between two looks at what still does
+MOST_HELD, HELD_LOOK = 1 << 20, 0.05
 #: octets that wait for the peer who is read
 MOST_OWN = 1 << 20
 #: seconds after which a client that has left is looked for, and then looked for again, while nobody reads its upload
@@ -257,11 +261,29 @@ def _drain_readers(_: Callable[..., Awaitable[None]], handler: ConnectionHandler
         waits = waits or not (io.writer is None or _takes_more(io.writer))
     if source is None:
         return _NOTHING
+    if getattr(handler.layer, "octets", 0) > MOST_HELD and source.transport_protocol == "tcp":
+        return _while_there(handler, _until_handled(handler))
     course = _course_of.get(source.id)
     if not waits and (course is None or course.has_room):
         return _NOTHING
     waiting = _until_read(handler, source, course)
     return _while_there(handler, waiting) if source is handler.client else waiting
+
+
+async def _until_handled(handler: Any) -> None:
+    """Wait until few octets wait for hooks: mitmproxy reads on while a layer waits for one, and keeps what comes."""
+    while _held_by(handler) > MOST_HELD:
+        await asyncio.sleep(HELD_LOOK)
+    handler.layer.octets = 0  # others of the connection have taken them
+
+
+def _held_by(handler: Any) -> int:
+    """Octets of memory of what waits in the layers of a connection."""
+    held = 0
+    for layer in layers_of(handler.layer):
+        waiting = (*getattr(layer, "_paused_event_queue", ()), *(getattr(layer, "events", None) or ()))
+        held += sum(len(event.data) + OF_AN_EVENT for event in waiting if isinstance(event, DataReceived))
+    return held
 
 
 async def _while_there(handler: ConnectionHandler, waiting: Awaitable[None]) -> None:

@@ -128,7 +128,7 @@ def announce_end(client: connection.Client, latest: float) -> None:
     what is open when they are told; browsers do not.
     """
     handler = handler_of(client)
-    for inner in () if handler is None else _layers(handler.layer):
+    for inner in () if handler is None else layers_of(handler.layer):
         if isinstance(inner, Http2Server) and inner.conn is client and "data_to_send" not in vars(inner.h2_conn):
             put_on(inner.h2_conn, "data_to_send", _GoAway(inner.h2_conn, latest).data_to_send)
 
@@ -155,7 +155,7 @@ class _GoAway:
         return octets
 
 
-def _layers(top: layer.Layer) -> list[layer.Layer]:
+def layers_of(top: Any) -> list[Any]:
     """A layer, and all within it: it has them as attributes, in mappings, or only as who handles its events."""
     layers = [top]
     for outer in layers:

@@ -6,7 +6,9 @@ import asyncio
 import random
 import socket
 from asyncio import StreamReader, StreamWriter
+from collections import deque
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,11 +16,12 @@ from aioquic.quic.configuration import QuicConfiguration
 from h2.config import H2Configuration
 from h2.connection import H2Connection
 from h2.events import DataReceived, StreamEnded
+from mitmproxy.proxy import events
 from mitmproxy.proxy.server import ConnectionHandler, ConnectionIO
 from mitmproxy.test import tflow
 
 from hushlist.proxy.bounds import back_pressure
-from hushlist.proxy.bounds.back_pressure import FEW, MUCH, Course
+from hushlist.proxy.bounds.back_pressure import FEW, HELD_LOOK, MOST_HELD, MUCH, Course
 from hushlist.proxy.bounds.bounded_input import bound_input
 from hushlist.proxy.bounds.flow_windows import CLIENT_WINDOW, QUIC_WINDOW, SHARE, FlowingH2, FlowingQuic
 from unit.proxy.bounds.test_bounded_quic import connected
@@ -179,6 +182,9 @@ def test_streams_that_nobody_takes_hold_a_connection_of_quic_when_they_are_many(
 class Ends:
     """A proxy's connections to a client and to an origin, and the other ends of both."""
 
+    #: what handles their events
+    layer: Any = None
+
     async def open(self) -> None:
         bound_input()
         self.client, self.server = tflow.tclient_conn(), tflow.tserver_conn()
@@ -227,6 +233,24 @@ def test_a_client_is_read_on_when_its_origin_has_taken_what_came() -> None:
         own.close()
 
     asyncio.run(upload())
+
+
+@pytest.mark.posix
+def test_a_client_is_read_on_when_hooks_have_taken_what_came() -> None:
+    async def send() -> None:
+        own = Ends()
+        await own.open()
+        held = deque(events.DataReceived(own.client, octets) for octets in (bytes(MOST_HELD), b"x"))
+        own.layer = SimpleNamespace(octets=MOST_HELD + 1, _paused_event_queue=held)
+        waiting = asyncio.ensure_future(_awaited(own))
+        await asyncio.sleep(3 * HELD_LOOK)
+        assert not waiting.done()
+        held.popleft()
+        await asyncio.wait_for(waiting, 10)
+        assert own.layer.octets == 0
+        own.close()
+
+    asyncio.run(send())
 
 
 async def _awaited(own: Ends) -> None:
