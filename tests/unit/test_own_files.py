@@ -129,7 +129,7 @@ def test_what_is_no_file_of_the_spool_holds_up_no_other(tmp_path: Path) -> None:
     (tmp_path / "spool" / "0.spool").mkdir(parents=True)
     (tmp_path / "spool" / "1.spool").symlink_to(tmp_path / "elsewhere")
     os.mkfifo(tmp_path / "spool" / "2.spool")
-    spool.append([(b"{}\n", None)], 1.0)
+    spool.append([["{}\n"]], 1.0)
     (found,) = spool.sealed(everything=True)
     assert found.read_bytes().endswith(b" {}\n")
 
