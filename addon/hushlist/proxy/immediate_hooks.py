@@ -45,9 +45,10 @@ class HookedLayer:
             self._late -= 1
         elif isinstance(event, events.DataReceived):
             self.octets += len(event.data) + OF_AN_EVENT
-        # when a connection begins, mitmproxy cannot end it yet, as a hook may want
-        is_start, is_late = isinstance(event, events.Start), hasattr(getattr(event, "command", None), _LATE)
-        waiting, left = deque((event,)), 0 if is_start or is_late else IN_A_ROW
+        io = self._handler.transports.get(self._handler.client)
+        # when a connection begins, mitmproxy cannot end it yet, as may follow from a hook; from 12 on, it reads by then
+        is_new, is_late = io is not None and io.handler is None, hasattr(getattr(event, "command", None), _LATE)
+        waiting, left = deque((event,)), 0 if is_new or is_late else IN_A_ROW
         while waiting and self._handler.layer is self:  # else a hook has ended the connection
             hooks = []
             try:
@@ -66,7 +67,7 @@ class HookedLayer:
                     if hook.blocking:
                         waiting.append(events.HookCompleted(hook))
                 else:
-                    if not (left or is_start):
+                    if not (left or is_new):
                         setattr(hook, _LATE, True)
                     self._late += 1
                     yield hook

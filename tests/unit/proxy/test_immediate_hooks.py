@@ -47,7 +47,9 @@ def _first(*hooks: Callable[[http.HTTPFlow], Any], number: int = 1) -> tuple[Hoo
 
 
 def _hooked(first: Any, addons: AddonManager) -> HookedLayer:
-    handler: Any = SimpleNamespace(layer=first, master=SimpleNamespace(addons=addons))
+    transports = {DATA.connection: SimpleNamespace(handler="a task")}
+    handler: Any = SimpleNamespace(layer=first, master=SimpleNamespace(addons=addons), client=DATA.connection)
+    handler.transports = transports
     handler.layer = HookedLayer(handler)
     return handler.layer  # type: ignore[no-any-return]
 
@@ -67,7 +69,8 @@ def test_at_the_begin_of_a_connection_hooks_have_tasks() -> None:
     """mitmproxy fails where it is to end a connection before it has read of it."""
     called: list[http.HTTPFlow] = []
     layer, _ = _first(called.append)
-    assert _kinds(list(layer.handle_event(events.Start()))) == ["HttpRequestHook"]
+    layer._handler.transports[DATA.connection].handler = None
+    assert _kinds(list(layer.handle_event(DATA))) == ["HttpRequestHook"]
     assert called == []
 
 
