@@ -62,18 +62,14 @@ class References:
     """Makes references, each greater than the last; for one thread. A clock set back by a day begins anew."""
 
     def __init__(self) -> None:
-        self._last = self._second = self._high = -1
-        self._head = ""
+        self._last = self._second = -1
 
     def make(self, moment: float) -> str:
         """The next reference; ``moment`` is in seconds since 1970."""
         second = int(moment)
         self._last = min(self._last + 1 if second == self._second else self._first_of(second), _MOST)
         self._second = second
-        high, low = self._last >> _RANDOM_BITS, self._last & (1 << _RANDOM_BITS) - 1
-        if high != self._high:  # the digits of a second are those of all its references
-            self._high, self._head = high, base32(high, LENGTH - 4)
-        return f"{self._head}{_PAIRS[low >> 10]}{_PAIRS[low & 1023]}"
+        return base32(self._last, LENGTH)
 
     def _first_of(self, second: int) -> int:
         """The first number of a second: random, unless it had to be lower than the last."""

@@ -37,8 +37,6 @@ logger = logger_of(__name__)
 #: most records that wait in memory, and about how many octets of them
 MOST_WAITING = 4096
 MOST_OCTETS = 16 << 20
-#: records that may wait in memory whatever their octets: these are counted only when more wait
-_FEW = 256
 #: records in one write
 _BATCH = 256
 #: seconds to wait for more records after the first
@@ -228,7 +226,7 @@ class LogWriter:
         if len(self._queue) >= MOST_WAITING or self._octets_in - self._octets_out > MOST_OCTETS:
             self._refused += 1
         else:
-            octets = 0 if len(self._queue) < _FEW else record.octets
+            octets = record.octets
             self._octets_in += octets
             self._queue.append((record, octets))
             self._in += 1
