@@ -10,7 +10,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn, TextIO, TypeAlias, TypeVar
@@ -27,8 +27,6 @@ GOOD, FINDINGS, BAD = 0, 1, 2
 DEFECT = 70
 #: nobody reads the output any more: as a shell tells of a program that SIGPIPE has ended
 CLOSED = 128 + 13
-#: of a terminal that is none
-_COLUMNS = 80
 #: most octets of a line of standard input
 LONGEST_LINE = 1 << 20
 
@@ -50,9 +48,6 @@ def installed_extensions() -> tuple[Extension, ...]:
 class Parser(argparse.ArgumentParser):
     """A parser whose messages escape the arguments that they quote."""
 
-    def __init__(self, *arguments: Any, **more: Any) -> None:
-        super().__init__(*arguments, **{"formatter_class": _formatter, **more})
-
     def error(self, message: str) -> NoReturn:
         """Report wrong arguments, and exit."""
         super().error(printable(message))
@@ -63,20 +58,6 @@ class Parser(argparse.ArgumentParser):
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
         return parsed, unknown
-
-
-def _formatter(prog: str) -> argparse.HelpFormatter:
-    return argparse.HelpFormatter(prog, width=_columns() - 2)
-
-
-def _columns() -> int:
-    """How wide the terminal is: what argparse asks ``shutil`` for each argument, whose import is 3 % of a start."""
-    with suppress(KeyError, ValueError):
-        if (columns := int(os.environ["COLUMNS"])) > 0:
-            return columns
-    with suppress(AttributeError, ValueError, OSError):
-        return os.get_terminal_size(sys.__stdout__.fileno()).columns or _COLUMNS  # type: ignore[union-attr]
-    return _COLUMNS
 
 
 def add_command(

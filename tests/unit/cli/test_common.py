@@ -5,13 +5,11 @@ from __future__ import annotations
 import argparse
 import io
 import os
-import shutil
 import sys
 
 import pytest
 
 from hushlist import cli
-from hushlist.cli import common
 from hushlist.cli.common import BAD, complain, parse_number, shown_progress
 from unit.rows import each_row
 
@@ -124,30 +122,3 @@ def test_of_a_file_without_a_permission_it_says_who_needs_it(capsys: pytest.Capt
     shown = capsys.readouterr().err
     assert shown.startswith("hushlist: lists/ads.yaml: Permission denied: ")
     assert shown.endswith(" has to be able to use it, and to enter the folders above it\n")
-
-
-@pytest.mark.parametrize(
-    ("told", "size", "columns"),
-    [
-        ("61", 100, 61),
-        ("0", 100, 100),
-        ("wide", 100, 100),
-        (None, 100, 100),
-        (None, 0, 80),
-        (None, None, 80),
-    ],
-)
-def test_help_is_as_wide_as_the_terminal(
-    monkeypatch: pytest.MonkeyPatch, told: str | None, size: int | None, columns: int
-) -> None:
-    def terminal_size(_: int) -> os.terminal_size:
-        if size is None:
-            raise OSError
-        return os.terminal_size((size, 24))
-
-    monkeypatch.delenv("COLUMNS", raising=False)
-    if told is not None:
-        monkeypatch.setenv("COLUMNS", told)
-    monkeypatch.setattr(os, "get_terminal_size", terminal_size)
-    monkeypatch.setattr(sys, "__stdout__", sys.stderr)  # it may be none in a test
-    assert common._columns() == shutil.get_terminal_size().columns == columns

@@ -230,7 +230,7 @@ remove_parameters = partial(re.compile(rb";[^/]*").sub, b"")
 remove_session = partial(re.compile(rb"/\((?:[A-Z]\([^/)]*\))+\)").sub, b"", count=1)
 #: removes the stream from names where it is that of the file or folder itself, as Windows does ([MS-FSCC], 2.1.5):
 #: b"/secret:$I30:$INDEX_ALLOCATION/x::$DATA" -> b"/secret/x"
-_STREAM = late_pattern(rb":(?:\$I30)?:\$(?:INDEX_ALLOCATION|DATA)(?=/|\Z)", re.IGNORECASE)
+_STREAM = re.compile(rb":(?:\$I30)?:\$(?:INDEX_ALLOCATION|DATA)(?=/|\Z)", re.IGNORECASE)
 remove_streams = partial(_STREAM.sub, b"")
 
 
