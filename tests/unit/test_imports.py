@@ -259,7 +259,7 @@ _NOT_NEEDED = {
         *("lists.format_detection", "lists.hash_lists", "lists.patterns"),
         *("lists.plain_lists", "lists.popular_domains", "lists.yaml_rules", "lists.yaml_documents"),
         *("match.index_writer", "match.overbroad", "match.public_suffixes", "match.rule_collector"),
-        *("match.seal", "match.shadowed", "match.sorted_runs", "system.package_code"),
+        *("match.seal", "match.sorted_runs", "system.package_code"),
         *("policy.recurrence", "policy.schedule"),
     )
 }

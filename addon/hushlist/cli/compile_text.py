@@ -12,12 +12,12 @@ from hushlist.core.match.checks import Check
 from hushlist.core.policy.pass_through import BY_NEED
 from hushlist.core.policy.policy_file import Policy
 
-_COLUMNS = ("read", "kept", "duplicates", "refused", "covered")
+_COLUMNS = ("read", "kept", "duplicates", "refused")
 
 
 def table(report: CompileReport) -> Iterator[str]:
-    """Lines for people: the counts of every file, formats that content told, and examples of covered rules."""
-    rows = [([getattr(row, name) or 0 for name in _COLUMNS], row.source) for row in report.lists]
+    """Lines for people: the counts of every file, and formats that content told."""
+    rows = [([getattr(row, name) for name in _COLUMNS], row.source) for row in report.lists]
     total = [sum(numbers[at] for numbers, _ in rows) for at in range(len(_COLUMNS))]
     rows.append((total, number_of(len(rows), "file", "files")))
     yield from right_aligned((*_COLUMNS, ""), [(*map("{:,}".format, numbers), name) for numbers, name in rows])
@@ -29,9 +29,6 @@ def table(report: CompileReport) -> Iterator[str]:
             more = f"; of filters that this makes too broad, {len(row.too_broad)} are named below"
             yield f"exceptions left out of {row.source}: {row.exceptions:,}{more if row.too_broad else ''}"
             yield from (f"  {text}" for text in row.too_broad)
-    for row in report.lists:
-        if row.example:
-            yield f"covered in {row.source}: {row.example}"
 
 
 #: problems of one kind that are named one by one

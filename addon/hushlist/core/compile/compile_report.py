@@ -36,10 +36,6 @@ class ListReport:
     duplicates: int = 0
     #: entries that could not become rules
     refused: int = 0
-    #: kept rules that a broader rule makes redundant; ``None``: not counted, as an update made the index
-    covered: int | None = 0
-    #: one of these, and the rule that covers it
-    example: str | None = None
     #: exceptions that were left out; and filters that are too broad without them, the first of each exception
     exceptions: int = 0
     too_broad: list[str] = field(default_factory=list)

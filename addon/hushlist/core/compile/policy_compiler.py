@@ -1,6 +1,6 @@
 """Compiles a policy file and its lists into an index, unless the cache has that index.
 
-    chunk the lists -> key -> in the cache?  no: collect -> merge -> assemble -> look for covered rules -> cache
+    chunk the lists -> key -> in the cache?  no: collect -> merge -> assemble -> cache
 
 Other processes read the chunks of large lists. The key in the cache is a digest of everything the index is made of,
 this package's code included. If any of it changes, the policy is compiled again.
@@ -53,10 +53,9 @@ from hushlist.core.match.index_table import PLACE
 from hushlist.core.match.index_update import NotByUpdate
 from hushlist.core.match.index_writer import append, assemble, duplicates_of, merge_all
 from hushlist.core.match.overbroad import breadth_test
-from hushlist.core.match.rule import Action, ExpressionHash, Terms
-from hushlist.core.match.rule_collector import CollectedPart, candidates_of
-from hushlist.core.match.shadowed import find_shadowed
-from hushlist.core.match.sorted_runs import Stored, rows_in_range
+from hushlist.core.match.rule import Action, ExpressionHash
+from hushlist.core.match.rule_collector import CollectedPart
+from hushlist.core.match.sorted_runs import rows_in_range
 from hushlist.core.policy.policy_file import Policy, PolicyError
 from hushlist.core.policy.policy_reader import read_policy
 from hushlist.core.system.files import fingerprint, reason_of
@@ -92,8 +91,7 @@ def compile_policy(
 
     ``popular`` is a list of popular domains: rules that cover one get a warning. The default ``cache`` is the user's.
     If that cannot be used, the index goes into a temporary folder, with a warning; without ``may_do_without``, that is
-    an error. ``before`` is the index that is in use: where few lines of lists have changed, only these are read, and
-    the report does not count covered rules. Without it, it does.
+    an error. ``before`` is the index that is in use: where few lines of lists have changed, only these are read.
 
     Raises:
         PolicyError: with every problem of every file.
@@ -175,7 +173,7 @@ def _compile(
     by = (_code(policy.extensions), domains, list(map(str, popular_report.warnings)), looks)
     key = hashlib.sha256(json.dumps((by, described(lists))).encode()).hexdigest()
     if not any(report.errors for report in reports):
-        cached = _cached(cache.path(key), is_counted=before is None)
+        cached = _cached(cache.path(key))
         if cached is not None:
             cache.touch(key)
             return Compiled(_in_force(policy, gate, lists), *cached)
@@ -246,17 +244,16 @@ def _version(package: str) -> str:
         return ""
 
 
-def _cached(path: Path, *, is_counted: bool) -> tuple[Index, CompileReport] | None:
-    """An intact index from the cache and its report, or ``None``; ``is_counted``: with the number of covered rules."""
+def _cached(path: Path) -> tuple[Index, CompileReport] | None:
+    """An intact index from the cache and its report, or ``None``."""
     if not path.exists():
         return None
     try:
         index = Index.open(path)
         index.verify()
-        report = CompileReport.of(index)
+        return index, CompileReport.of(index)
     except IndexFileError:
         return None
-    return None if is_counted and any(row.covered is None for row in report.lists) else (index, report)
 
 
 # -- compiling them ----------------------------------------------------------------------------------------------------
@@ -335,17 +332,8 @@ def _build(
     ]
     with target.open("wb") as file:
         directory = assemble(file, parts, merged)
-    uses = Counter(terms for part in parts for terms in part.terms)
-    # The longest first, so that no process is left alone with one in the end.
-    order = sorted(range(len(parts)), key=lambda at: -parts[at].candidates_number)
-    compared = [(part.number, part.layer, part.candidates, _only_terms(part, duplicates, uses)) for part in parts]
-    results = workers.map("compared", partial(_covered, path=target), [compared[at] for at in order])
-    by_part = dict(zip(order, results, strict=True))
-    for number, (at, part) in enumerate(collected):
-        covered, example = by_part[number]
+    for at, part in collected:
         line = rows[at]
-        line.covered = (line.covered or 0) + covered
-        line.example = line.example or example
         line.duplicates += duplicates[part.number]
         line.kept += part.rules - duplicates[part.number]
         line.opaque += part.opaque
@@ -388,38 +376,6 @@ def _left_out(lists: Sequence[ChunkedList], collected: Sequence[tuple[int, Colle
             yield Problem(chunked.file.source, line, text, f"it is left out: {why}")
         if len(every) > MOST_SHOWN:
             yield Problem(chunked.file.source, 0, "filters", f"{len(every):,} in all are left out for what they cost")
-
-
-def _only_terms(part: CollectedPart, duplicates: Counter[int], uses: Counter[bytes]) -> Terms | None:
-    """The terms of a part's rules, if these are the same for all, and each pattern has one of them in the index."""
-    if len(part.terms) != 1:
-        return None
-    # A duplicate is left out for an earlier rule with the same terms: that may be of an earlier part.
-    is_kept = not duplicates[part.number] or uses[part.terms[0]] == 1
-    return decode_terms(part.terms[0])[1] if is_kept else None
-
-
-def _covered(look: tuple[int, str, tuple[Stored, ...], Terms | None], path: Path) -> tuple[int, str | None]:
-    """How many rules of a part are covered, and an example; duplicates do not count.
-
-    The last of ``look`` are the terms of ``_only_terms``.
-    """
-    part, layer, stored, only = look
-    index = Index.open(path)
-    number, example = 0, None
-    counted: set[tuple[bytes, Action]] = set()
-    for (expression, line, action), cover in find_shadowed(index, layer, candidates_of(stored)):
-        if (expression, action) in counted:
-            continue
-        counted.add((expression, action))
-        # A policy may give another category another action.
-        category = cover.rule.terms.category
-        all_terms = index.terms_of(expression, part) if only is None else (only,)
-        for terms in all_terms:
-            if terms.category == category and terms.action is action:
-                number += 1
-                example = example or f"line {line}: {expression.decode()}: {cover}"
-    return number, example
 
 
 #: an exception for a host, and perhaps a path on it

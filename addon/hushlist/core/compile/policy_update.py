@@ -151,8 +151,6 @@ def update_policy(
         row.refused = reports[at].refused
         row.read = row.kept + row.duplicates + row.refused
         updated.directory.rules[layers[at]] += updated.kept[at]
-        if layers[at] in {layers[change.update.number] for change in changes}:
-            row.covered = row.example = None
     return Update(
         updated.directory,
         [replace(chunked, report=report) for chunked, report in zip(lists, reports, strict=True)],

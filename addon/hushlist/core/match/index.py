@@ -263,11 +263,6 @@ class Index(IndexFile):
             raise IndexFileError(self.source, f"it is sealed, and its key {seal} is not given (--seal)")
         self._seals = tuple((keys[seal].sealer(), seal, tables) for seal, tables in self._sealed.items())
 
-    def terms_of(self, expression: bytes, part: int) -> list[Terms]:
-        """The terms of one part's rules in the clear for exactly this expression."""
-        rows = (row for _, row in self._rows((expression,)) if row.part == part and row.terms != GUIDE)
-        return [terms for is_clear, terms in map(self._terms_of, rows) if is_clear]
-
     def places(self) -> Iterator[tuple[Terms, int, bytes]]:
         """Every rule's terms, line and key in the index, in no particular order."""
         for table in self._every_table:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from ipaddress import IPv4Network, IPv6Network
-from itertools import chain, compress, repeat
+from itertools import chain, repeat
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from hushlist.core.match.checks import Check
 from hushlist.core.match.expressions import DEEPEST_HOST, DEEPEST_PATH, full_hash
@@ -35,21 +35,13 @@ from hushlist.core.match.rule import (
     Terms,
     WholeUrl,
 )
-from hushlist.core.match.sorted_runs import SortedRun, Stored, joined_runs, sorted_run, spill, unspill
+from hushlist.core.match.sorted_runs import SortedRun, Stored, joined_runs, sorted_run, spill
 from hushlist.core.url.hashed_uri import HashedUri
 from hushlist.core.url.parts import split_web
 from hushlist.core.url.request import canonical_url
 
 #: rows number parts with 16 bits; the last number means no part
 MOST_PARTS = (1 << 16) - 1
-
-
-class Candidates(NamedTuple):
-    """Rules in the clear that broader ones may cover, in the order of a list: expressions and lines."""
-
-    action: Action
-    expressions: list[bytes]
-    lines: list[int]
 
 
 #: expressions of whole hosts -> those that may be broad
@@ -94,15 +86,8 @@ class CollectedPart:
     exceptions: int = 0
     #: line and text of the filters that its index has no room for, and why, when that is assembled
     left_out: list[tuple[int, str, str]] = field(default_factory=list)
-    #: the collector's candidates, in their order, and how many; and its rules for address ranges
-    candidates: tuple[Stored, ...] = ()
-    candidates_number: int = 0
+    #: its rules for address ranges
     range_rules: Stored = b""
-
-
-def candidates_of(stored: Iterable[Stored]) -> Iterator[Candidates]:
-    """The candidates of a part."""
-    return chain.from_iterable(map(unspill, stored))
 
 
 class RunCollector:
@@ -111,12 +96,11 @@ class RunCollector:
     def __init__(self, number: int, layer: str, folder: Path | None = None, *, is_of_filters: bool = False) -> None:
         """``number``: the part's number in the order of the sources, below ``MOST_PARTS``.
 
-        ``folder``: rows and candidates go into files there; so many rules at a time are in memory.
+        ``folder``: rows go into files there; so many rules at a time are in memory.
         """
         self._folder = folder
-        #: the runs of each table that are in files already, and the candidates
+        #: the runs of each table that are in files already
         self._runs: dict[str, list[SortedRun]] = {}
-        self._stored = list[Stored]()
         self._spilled = 0
         self._part = CollectedPart(number, layer, {}, [], 0, DEEPEST_HOST, DEEPEST_PATH, has_hashes=False)
         self._part.is_of_filters = is_of_filters
@@ -126,7 +110,6 @@ class RunCollector:
         self._filters: dict[str, list[Any]] = {}
         self._filter_guides: dict[bytes, int] = {}
         self._numbers: dict[tuple[Terms, bool], int] = {}
-        self.candidates: list[Candidates] = []
         #: broad rules for whole hosts, filters that may be broad, and all rules for address ranges
         self.broad: list[Rule] = []
 
@@ -165,7 +148,6 @@ class RunCollector:
         part.rules += len(expressions)
         places = map(PLACE.pack, repeat(part.number), lines, repeat(self._number_of(terms, is_clear=True)))
         self._rows[EXPRESSIONS] += [sha256(text).digest() + place for text, place in zip(expressions, places)]  # noqa: B905
-        candidates = self._candidates_of(terms)
         joined = b"\n".join(expressions) + b"\n"
         if joined.count(b"/\n") == joined.count(b"/") == len(expressions):
             hosts = expressions
@@ -175,22 +157,17 @@ class RunCollector:
                 part.deepest_host += 1
             if dots.startswith(b"\n") or b"\n\n" in dots:
                 part.has_top_level = part.has_top_level or any(map(_is_top_level, expressions))
-            has_parent = dots.replace(b".\n", b"\n").split(b"\n")  # an empty line is false
-            candidates.expressions.extend(compress(expressions, has_parent))
-            candidates.lines.extend(compress(lines, has_parent))
         else:
-            hosts = self._add_paths(expressions, lines, candidates, _bits_of(terms))
+            hosts = self._add_paths(expressions, _bits_of(terms))
         if broad := suspects(hosts):
             rules = zip(expressions, lines, strict=True)
             self.broad += [Rule(Expression(value), terms, line) for value, line in rules if value in broad]
 
-    def _add_paths(
-        self, expressions: Sequence[bytes], lines: Sequence[int], candidates: Candidates, bits: int
-    ) -> list[bytes]:
-        """Note candidates, guides and depths of expressions, some of them with paths; gives those without one."""
+    def _add_paths(self, expressions: Sequence[bytes], bits: int) -> list[bytes]:
+        """Note guides and depths of expressions, some of them with paths; gives those without one."""
         part, hosts = self._part, []
         deepest_host, deepest_path = part.deepest_host, part.deepest_path
-        for value, line in zip(expressions, lines, strict=True):
+        for value in expressions:
             end = value.find(b"/")
             labels = value.count(b".", 0, end) + 1
             if labels > deepest_host:
@@ -199,23 +176,13 @@ class RunCollector:
                 part.has_top_level = part.has_top_level or _is_top_level(value)
             if end + 1 == len(value):
                 hosts.append(value)
-                if labels < 3:
-                    continue
             else:
                 deepest_path = max(deepest_path, value.partition(b"?")[0].count(b"/") - 1)
                 host = value[: end + 1]
                 self._guides[host] = self._guides.get(host, 0) | bits
-            candidates.expressions.append(value)
-            candidates.lines.append(line)
         part.deepest_host, part.deepest_path = deepest_host, deepest_path
         part.below_hosts += len(expressions) - len(hosts)
         return hosts
-
-    def _candidates_of(self, terms: Terms) -> Candidates:
-        """Where the next candidates with such terms are put."""
-        if not self.candidates or self.candidates[-1].action is not terms.action:
-            self.candidates.append(Candidates(terms.action, [], []))
-        return self.candidates[-1]
 
     def _add_other(self, rule: Rule) -> None:
         pattern, terms, line = rule
@@ -267,17 +234,14 @@ class RunCollector:
         return number
 
     def _spill(self) -> None:
-        """Put rows and candidates into files."""
+        """Put rows into files."""
         for name, rows in self._rows.items():
             self._runs.setdefault(name, []).append(sorted_run(rows, self._folder))
             self._rows[name] = []
-        self._stored.append(spill(self.candidates, self._folder))
-        self._part.candidates_number += sum(len(candidates.lines) for candidates in self.candidates)
-        self.candidates = []
         self._spilled = self._part.rules
 
     def finish(self) -> CollectedPart:
-        """The part with its sorted runs and candidates."""
+        """The part with its sorted runs."""
         guides = chain(self._guides.items(), self._filter_guides.items())
         self._rows[EXPRESSIONS] += (full_hash(host) + PLACE.pack(MOST_PARTS, bits, GUIDE) for host, bits in guides)
         self._spill()
@@ -288,7 +252,6 @@ class RunCollector:
         }
         ranges = [rule for rule in self.broad if isinstance(rule.pattern, IPv4Network | IPv6Network)]
         self._part.range_rules = spill(ranges, folder)
-        self._part.candidates = tuple(self._stored)
         return self._part
 
 

@@ -52,7 +52,6 @@ class ListStatus:
     duplicates: int
     refused: int
     #: ``None``: an update of a few lines does not count them
-    covered: int | None
     #: the file when it was read: time in seconds since 1970, and octets
     modified: float | None
     size: int | None
@@ -100,7 +99,6 @@ def lists_of(engine: Engine) -> tuple[ListStatus, ...]:
                 rules=list_report.kept,
                 duplicates=list_report.duplicates,
                 refused=list_report.refused,
-                covered=list_report.covered,
                 modified=None if fingerprint is None else fingerprint[0] / 1e9,
                 size=None if fingerprint is None else fingerprint[1],
                 warnings=tuple(str(problem) for problem in report.warnings if problem.source == list_report.source),

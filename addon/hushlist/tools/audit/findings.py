@@ -31,12 +31,14 @@ from hushlist.core.match.overbroad import BreadthTest, breadth_test
 from hushlist.core.match.rule import Expression, ExpressionHash, Pattern, Rule, WholeUrl
 from hushlist.core.match.rule_collector import CollectedPart
 from hushlist.core.match.seal import SealKey
+from hushlist.core.match.sorted_runs import Stored
 from hushlist.core.policy.groups import uses_of
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.url.hashed_uri import ALGORITHMS, HashedUri
 from hushlist.core.url.host import parse_ipv4
 from hushlist.extensions.adblock.network_filter import NetworkFilter
 from hushlist.tools.audit.filter_findings import why_never
+from hushlist.tools.audit.shadowed import store_candidates
 from hushlist.tools.reference.iri_text import DIRECTION_MARKS
 
 
@@ -78,18 +80,19 @@ class Finding(NamedTuple):
 
 def lint_chunk(
     chunk: LoadedChunk, popular: tuple[bytes, ...], key: SealKey | None, now: datetime, folder: Path
-) -> tuple[CollectedPart, list[Finding]]:
+) -> tuple[CollectedPart, list[Stored], list[Finding]]:
     """Look at one chunk; ``key`` is that of sealed hashes, and ``now`` is in UTC.
 
-    Its rules are collected, for comparisons with rules of other chunks.
+    Its rules, and those that broader ones may cover, are collected, for comparisons with rules of other chunks.
     """
     is_raw = chunk.file.format == CORE_FORMATS["safebrowsing-raw"]
     odd = {} if is_raw else odd_lines(chunk.octets, chunk.report.first_line)
     findings: list[Finding] = []
     looked_at = _looked_at(chunk.rules, odd, now, breadth_test(popular), key, findings)
-    part, broad = collect_rules(chunk, looked_at, popular, folder)
+    candidates = list[Stored]()
+    part, broad = collect_rules(chunk, store_candidates(looked_at, candidates, folder), popular, folder)
     findings += (Finding(rule.line, FindingKind.BROAD, str(rule.pattern), why) for rule, why in broad)
-    return part, findings
+    return part, candidates, findings
 
 
 def _looked_at(

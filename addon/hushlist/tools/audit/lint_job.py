@@ -14,7 +14,7 @@ from datetime import date, datetime
 from functools import partial
 from heapq import merge as in_order
 from ipaddress import IPv4Network, IPv6Network
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -29,15 +29,15 @@ from hushlist.core.match.index_file import EXPRESSION_TABLE, GUIDE, decode_terms
 from hushlist.core.match.index_table import PLACE
 from hushlist.core.match.index_writer import MergeTask, assemble, merge_all, merge_tasks, sorted_rows
 from hushlist.core.match.rule import FINAL, Action, ExpressionHash, Rule, Scope, Terms
-from hushlist.core.match.rule_collector import CollectedPart, candidates_of
+from hushlist.core.match.rule_collector import CollectedPart
 from hushlist.core.match.rule_match import Match
 from hushlist.core.match.seal import SealKey
-from hushlist.core.match.shadowed import find_shadowed
-from hushlist.core.match.sorted_runs import unspill
+from hushlist.core.match.sorted_runs import Stored, unspill
 from hushlist.core.policy.policy_file import ListFile
 from hushlist.extensions.subscriptions.rule_comparison import SpillByPart
 from hushlist.tools.audit.filter_findings import covered_filters
 from hushlist.tools.audit.findings import Finding, FindingKind, lint_chunk
+from hushlist.tools.audit.shadowed import find_shadowed
 from hushlist.tools.publish.false_positives import Prefixes
 
 #: most characters of a line that are shown
@@ -94,6 +94,8 @@ class _Lint:
         self._findings: SpillByPart[Finding] = SpillByPart(folder)
         self._linted = Linted(len(lists), 0)
         self._parts: list[CollectedPart] = []
+        #: by part: its rules that broader ones may cover
+        self._candidates: list[list[Stored]] = []
         #: by part: the number of its file
         self._files: list[int] = []
 
@@ -105,9 +107,10 @@ class _Lint:
         key: SealKey | None,
     ) -> Linted:
         look = partial(lint_chunk, popular=popular, key=key, now=now, folder=self._folder)
-        for file, (part, findings) in list_chunks.read_lists(self._lists, self._workers, look):
+        for file, (part, candidates, findings) in list_chunks.read_lists(self._lists, self._workers, look):
             self._files.append(file)
             self._parts.append(part)
+            self._candidates.append(candidates)
             self._findings.add(part.number, *findings)
         self._linted.rules = sum(part.rules for part in self._parts)
         self._compare()
@@ -142,7 +145,7 @@ class _Lint:
             self._findings.add(
                 at, *(Finding(line, FindingKind.COSTLY, text, why) for line, text, why in collected.left_out)
             )
-        tasks = zip(self._parts, (self._names[file] for file in self._files), strict=True)
+        tasks = zip(self._parts, self._candidates, (self._names[file] for file in self._files), strict=True)
         look = partial(_shadowed, file=target)
         for part, findings in enumerate(self._workers.map("covered", look, list(tasks))):
             self._findings.add(part, *findings)
@@ -309,11 +312,15 @@ def _meaning(encoded: bytes) -> TermsMeaning:
 # -- rules that a broader or stronger rule shadows ---------------------------------------------------------------------
 
 
-def _shadowed(task: tuple[CollectedPart, str], file: Path) -> list[Finding]:
+def _shadowed(task: tuple[CollectedPart, list[Stored], str], file: Path) -> list[Finding]:
     """The shadowed rules of one part, which is of a named list; the file is an index with all rules."""
-    index, (part, source) = Index.open(file), task
-    covered = [*_expressions(index, part), *_ranges(index, unspill(part.range_rules))]
-    filters = (stored.text for stored in (unspill(part.filters["adblock"]) if "adblock" in part.filters else ()))
+    index, (part, stored, source) = Index.open(file), task
+    candidates = chain.from_iterable(map(unspill, stored))
+    covered: list[_Covered] = [
+        (rule.line, rule.expression.decode(), cover) for rule, cover in find_shadowed(index, part.layer, candidates)
+    ]
+    covered += _ranges(index, unspill(part.range_rules))
+    filters = (entry.text for entry in (unspill(part.filters["adblock"]) if "adblock" in part.filters else ()))
     covered += (
         (rule.line, str(rule.pattern), cover)
         for rule, cover in covered_filters(index, filters)
@@ -324,14 +331,6 @@ def _shadowed(task: tuple[CollectedPart, str], file: Path) -> list[Finding]:
 
 #: the line of a rule, what it is, and what covers it
 _Covered = tuple[int, str, Match]
-
-
-def _expressions(index: Index, part: CollectedPart) -> Iterator[_Covered]:
-    for (expression, line, action), cover in find_shadowed(index, part.layer, candidates_of(part.candidates)):
-        # A policy may treat different categories differently.
-        same = action, cover.rule.terms.category
-        if any((terms.action, terms.category) == same for terms in index.terms_of(expression, part.number)):
-            yield line, expression.decode(), cover
 
 
 def _ranges(index: Index, rules: Iterable[Rule]) -> Iterator[_Covered]:

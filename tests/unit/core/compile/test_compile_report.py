@@ -10,18 +10,17 @@ from support.engines import index_of
 
 @pytest.fixture
 def report() -> CompileReport:
-    ads = ListReport("ads.hosts", read=1_234_567, kept=1_234_560, duplicates=5, refused=2, covered=40, example="line 1")
+    ads = ListReport("ads.hosts", read=1_234_567, kept=1_234_560, duplicates=5, refused=2)
     own = ListReport("a/folder/own.yaml", read=3, kept=3)
     return CompileReport([ads, own], [Problem("ads.hosts", 7, "a b", "left out: there is white space in it")])
 
 
 def test_the_table_has_a_line_for_each_file_and_one_for_all(report: CompileReport) -> None:
     assert list(table(report)) == [
-        "     read       kept  duplicates  refused  covered",
-        "1,234,567  1,234,560           5        2       40  ads.hosts",
-        "        3          3           0        0        0  a/folder/own.yaml",
-        "1,234,570  1,234,563           5        2       40  2 files",
-        "covered in ads.hosts: line 1",
+        "     read       kept  duplicates  refused",
+        "1,234,567  1,234,560           5        2  ads.hosts",
+        "        3          3           0        0  a/folder/own.yaml",
+        "1,234,570  1,234,563           5        2  2 files",
     ]
 
 

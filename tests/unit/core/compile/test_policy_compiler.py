@@ -182,21 +182,7 @@ def test_every_entry_is_kept_or_a_duplicate_or_refused(form: str, compiled: Call
     assert len(found.index) == own.kept
 
 
-# -- rules that are covered --------------------------------------------------------------------------------------------
-
-
-def test_a_rule_that_a_broader_one_covers_is_counted_with_an_example(
-    compiled: Callable[..., Compiled], tmp_path: Path
-) -> None:
-    text = "0.0.0.0 x.a.example\n0.0.0.0 a.example\n0.0.0.0 y.x.a.example\n0.0.0.0 other.example\n"
-    found = compiled({"a.hosts": text, "b.yaml": "rules: [a.example/path, b.example/x/, b.example/x/y]"})
-    assert [own.covered for own in found.report.lists] == [2, 2]
-    hosts = tmp_path / "a.hosts"
-    assert found.report.lists[0].example == f"line 1: x.a.example/: a.example/ by a ({hosts}:2)"
-    assert found.report.lists[1].example == f"line 1: a.example/path: a.example/ by a ({hosts}:2)"
-
-
-def test_a_duplicate_is_not_counted_as_covered(
+def test_duplicates_are_counted_in_pieces_as_in_whole_lists(
     compiled: Callable[..., Compiled], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     lines = ["a.example", "x.a.example", "y.a.example", "x.a.example", "a.example", "x.a.example"]
@@ -206,7 +192,7 @@ def test_a_duplicate_is_not_counted_as_covered(
     for piece in (1 << 20, 1):
         monkeypatch.setattr(list_chunks, "PIECE", piece)
         found = compile_policy(tmp_path / "policy.yaml", cache=IndexCache(tmp_path / f"cache {piece}"))
-        assert [(own.kept, own.duplicates, own.covered) for own in found.report.lists] == [(3, 3, 2)] * 2
+        assert [(own.kept, own.duplicates) for own in found.report.lists] == [(3, 3)] * 2
 
 
 # -- warnings ----------------------------------------------------------------------------------------------------------
@@ -361,7 +347,7 @@ if __name__ == "__main__":
     steps = []
     tell = lambda *step: steps.append(step)
     found = module.compile_policy(Path(policy), cache=IndexCache(Path(folder)), jobs=2, progress=tell)
-    assert steps[-1][0] == "compared"
+    assert {what for what, *_ in steps} == {"read", "sorted"}
     print(found.index.source)
 """
 

@@ -10,7 +10,6 @@ from types import ModuleType
 
 import pytest
 
-from hushlist.cli.compile_text import table
 from hushlist.core.compile import policy_update
 from hushlist.core.compile.compile_report import CompileReport
 from hushlist.core.compile.index_cache import IndexCache
@@ -102,12 +101,10 @@ def updates_of(index: Index) -> int:
 
 
 def said(compiled: Compiled) -> tuple[object, ...]:
-    """All that is found and told, but how many rules are covered."""
+    """All that is found and told."""
     index = compiled.index
     index.verify()
     report = asdict(CompileReport.of(index))
-    for own in report["lists"]:
-        own["covered"] = own["example"] = None
     urls = [split_web(f"http://{name}{path}".encode()) for name in (*NAMES, "co.uk") for path in ("/", "/a/b?c")]
     found = [[(match.rule, match.expression) for match in index.find(url)] for url in urls]
     return report, len(index), index.directory.rules, index.directory.opaque, sorted(map(repr, index.places())), found
@@ -214,15 +211,6 @@ def test_an_update_that_ends_in_the_middle_leaves_what_was(folder: Folder, monke
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
     assert [path.stem for path in folder.caches[0].folder.glob("*.index")] == [Path(before.index.source).stem]
     assert said(before) == was
-
-
-def test_covered_rules_are_counted_where_all_lines_are_read(folder: Folder) -> None:
-    index = folder.compile().index
-    changed_lines(folder)
-    compiled = folder.compile(index)
-    assert [own.covered is None for own in compiled.report.lists] == [False, False, False, True, True, True]
-    assert [line for line in table(compiled.report) if line.endswith("  6 files")] != []
-    assert all(own.covered is not None for own in folder.compile().report.lists)
 
 
 def test_a_list_that_becomes_a_web_page_is_told_whatever_stays_of_its_beginning(folder: Folder) -> None:

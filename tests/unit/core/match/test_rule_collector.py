@@ -7,13 +7,12 @@ from pathlib import Path
 import pytest
 
 from hushlist.core.match import rule_collector
-from hushlist.core.match.rule import Action
-from hushlist.core.match.rule_collector import RunCollector, candidates_of
+from hushlist.core.match.rule_collector import RunCollector
 from hushlist.core.match.sorted_runs import load
 from support.engines import rules_of
 
 
-def test_rules_that_fit_whole_hosts_and_ranges_are_shown_and_those_that_may_be_covered_kept() -> None:
+def test_rules_that_fit_whole_hosts_and_ranges_are_shown() -> None:
     shown: list[str] = []
     rules = rules_of(
         "rules: [example, h.example, www.h.example, h.example/x, {address: 10.0.0.0/8}, {sha256: '01020304'},"
@@ -23,7 +22,6 @@ def test_rules_that_fit_whole_hosts_and_ranges_are_shown_and_those_that_may_be_c
     collector.add(rules, lambda hosts: shown.extend(map(bytes.decode, hosts)) or [b"h.example/"])
     assert shown == ["example/", "h.example/", "www.h.example/"]
     assert [str(rule.pattern) for rule in collector.broad] == ["h.example/", "10.0.0.0/8"]
-    assert collector.candidates == [(Action.BLOCK, [b"www.h.example/", b"h.example/x"], [1, 1])]
 
 
 def test_of_many_rules_the_rows_are_put_into_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,17 +33,7 @@ def test_of_many_rules_the_rows_are_put_into_files(tmp_path: Path, monkeypatch: 
         parts.append(collector.finish())
         monkeypatch.setattr(rule_collector, "MOST_IN_MEMORY", 4)
     whole, in_files = parts
-    assert len(in_files.candidates) > 2
     assert {name: (load(run.rows), run.starts) for name, run in in_files.runs.items()} == {
         name: (run.rows, run.starts) for name, run in whole.runs.items()
     }
-    found = [
-        [
-            (own.action, expression, line)
-            for own in candidates_of(part.candidates)
-            for expression, line in zip(*own[1:], strict=True)
-        ]
-        for part in parts
-    ]
-    assert found[0] == found[1]
-    assert len(found[0]) == whole.candidates_number == in_files.candidates_number == 18
+    assert all(isinstance(run.rows, Path) for run in in_files.runs.values())

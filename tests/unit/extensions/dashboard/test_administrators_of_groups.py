@@ -190,7 +190,7 @@ def test_they_see_the_records_of_their_own(tina: Browser, tmp_path: Path, path: 
     visits += [record("exam.example", "10.7.2.9", 30, "exam"), record('x"group": "7b"', "10.7.1.5", 40, "7a")]
     now = time()
     files = [{"media_type": str(visit["url"])} for visit in visits]
-    times = [time_text(now - 60 - place) for place in range(len(visits))]
+    times = [time_text(now - place / 100) for place in range(len(visits))]
     lines = [{**visit, "file": file, "time": at} for visit, file, at in zip(visits, files, times, strict=True)]
     write_log(tmp_path / "log", lines)
     for whom in MEMBERS:

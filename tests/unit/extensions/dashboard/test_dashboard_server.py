@@ -590,7 +590,6 @@ def test_the_data_of_the_page_are_all_there(hushlist: Hushlist, context: taddons
         "rules": 2,
         "duplicates": 0,
         "refused": 0,
-        "covered": 0,
         "modified": 0,
         "size": (tmp_path / "ads.yaml").stat().st_size,
         "warnings": [],

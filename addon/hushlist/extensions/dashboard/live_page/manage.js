@@ -86,8 +86,8 @@ export async function lists() {
   return {state, title: t("lists"), parts: [
     panel(t("lists_in_force"), soft(t("since_start")), table(t("lists_in_force"), [t("list"), t("state"), t("rules"), t("stopped"), t("checked"), ""], [...policy.lists, ...awaited].map(row))),
     subjects,
-    make("details", {class: "panel"}, make("summary", {}, t("in_detail")), table(t("in_detail"), ["list", "layer", "format", "duplicates", "left_out", "covered", "size", "category"].map((key) => t(key)), policy.lists.map((item) => [
-      listName(item), item.layer, item.format, whole.format(item.duplicates), whole.format(item.refused), item.covered === null ? "–" : whole.format(item.covered), item.size === null ? "" : octets(item.size), item.category ? categoryName(item.category) : ""]))),
+    make("details", {class: "panel"}, make("summary", {}, t("in_detail")), table(t("in_detail"), ["list", "layer", "format", "duplicates", "left_out", "size", "category"].map((key) => t(key)), policy.lists.map((item) => [
+      listName(item), item.layer, item.format, whole.format(item.duplicates), whole.format(item.refused), item.size === null ? "" : octets(item.size), item.category ? categoryName(item.category) : ""]))),
     warnings.length ? make("details", {class: "panel"}, make("summary", {}, t("warnings", {number: whole.format(warnings.length)})), make("ul", {lang: "en", dir: "ltr"}, warnings.map((item) => make("li", {}, item)))) : null,
   ]};
 }

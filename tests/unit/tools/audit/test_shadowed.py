@@ -2,27 +2,29 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from itertools import chain
+from pathlib import Path
 from random import Random
 
 import pytest
 
 from hushlist.core.decide.decision import decide
-from hushlist.core.match import shadowed
 from hushlist.core.match.expressions import full_hash
 from hushlist.core.match.rule import Action, Expression, ExpressionHash, Rule, Terms
-from hushlist.core.match.rule_collector import Candidates, RunCollector
 from hushlist.core.match.rule_match import Match
-from hushlist.core.match.shadowed import Shadowed, find_shadowed
+from hushlist.core.match.sorted_runs import Stored, unspill
 from hushlist.core.url.parts import Parts
+from hushlist.tools.audit import shadowed
+from hushlist.tools.audit.shadowed import Candidates, Shadowed, find_shadowed, store_candidates
 from support.engines import index_of, rules_of
 from unit.core.match.plain_index import PlainIndex, canonical, without_duplicates
 from unit.rows import each_row
 
 
-def candidates_of(rules: Iterable[Rule], layer: str) -> list[Candidates]:
-    collector = RunCollector(0, layer)
-    collector.add(rule for rule in rules if rule.terms.layer == layer)
-    return collector.candidates
+def candidates_of(rules: Iterable[Rule], layer: str, folder: Path | None = None) -> list[Candidates]:
+    stored, of_layer = list[Stored](), [rule for rule in rules if rule.terms.layer == layer]
+    assert [*store_candidates(of_layer, stored, folder)] == of_layer
+    return [*chain.from_iterable(map(unspill, stored))]
 
 
 def covers(rules: Sequence[Rule], layer: str = "") -> list[tuple[str, str]]:
@@ -204,3 +206,21 @@ def test_candidates_in_several_batches_are_compared_as_in_one(monkeypatch: pytes
     assert len(found) == 19
     monkeypatch.setattr(shadowed, "MOST_OCTETS", 100)
     assert covers(rules) == found
+
+
+def test_many_candidates_are_put_into_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rules = rules_of(
+        "rules: [example, h.example, www.h.example, h.example/x, {address: 10.0.0.0/8}, {sha256: '01020304'},"
+        " {expression: a.h.example, category: ads}, b.h.example, {expression: c.h.example, action: allow}]"
+    )
+    hosts = [[b"www.h.example/", b"h.example/x"], [b"a.h.example/"], [b"b.h.example/"], [b"c.h.example/"]]
+    assert [candidates.expressions for candidates in candidates_of(rules, "")] == hosts
+    assert [candidates.category for candidates in candidates_of(rules, "")] == [
+        None,
+        "hrn://hushlist.example/web/ads",
+        None,
+        None,
+    ]
+    monkeypatch.setattr(shadowed, "MOST_IN_MEMORY", 2)
+    assert [candidates.expressions for candidates in candidates_of(rules, "", tmp_path)] == hosts
+    assert len([*tmp_path.iterdir()]) == 3

@@ -6,29 +6,75 @@ import re
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import compress, repeat
 from operator import add, itemgetter, mul
+from pathlib import Path
+from typing import NamedTuple
 
 from hushlist.core.match.index import Index
-from hushlist.core.match.rule import FINAL, Action, Rule
-from hushlist.core.match.rule_collector import Candidates
+from hushlist.core.match.rule import FINAL, Action, Expression, Rule
 from hushlist.core.match.rule_match import Match
+from hushlist.core.match.sorted_runs import Stored, spill
 from hushlist.core.url.host import is_address
 
 #: candidates in one batch, and the most octets of all that may be broader than they
 _AT_ONCE = 1 << 12
 MOST_OCTETS = 1 << 24
-#: a rule that is covered: its expression, line and action
-Shadowed = tuple[bytes, int, Action]
+#: candidates that are in memory until they are stored
+MOST_IN_MEMORY = 1 << 17
+
+
+class Candidates(NamedTuple):
+    """Rules in the clear that broader ones may cover, in the order of a list: expressions and lines."""
+
+    action: Action
+    category: str | None
+    expressions: list[bytes]
+    lines: list[int]
+
+
+class Shadowed(NamedTuple):
+    """A rule that is covered."""
+
+    expression: bytes
+    line: int
+    action: Action
+
+
+def store_candidates(rules: Iterable[Rule], stored: list[Stored], folder: Path | None) -> Iterator[Rule]:
+    """The rules; when all were taken, ``stored`` has lists of their candidates, in files of the folder."""
+    candidates, count = list[Candidates](), 0
+    for rule in rules:
+        pattern, terms, line = rule
+        if isinstance(pattern, Expression) and _is_below_domain(pattern.value):
+            if not candidates or candidates[-1][:2] != (terms.action, terms.category):
+                candidates.append(Candidates(terms.action, terms.category, [], []))
+            candidates[-1].expressions.append(pattern.value)
+            candidates[-1].lines.append(line)
+            count += 1
+            if count == MOST_IN_MEMORY:
+                stored.append(spill(candidates, folder))
+                candidates, count = [], 0
+        yield rule
+    stored.append(spill(candidates, folder))
+
+
+def _is_below_domain(expression: bytes) -> bool:
+    """Whether it has a path, or a host of three labels.
+
+    >>> [_is_below_domain(value) for value in (b"h.example/", b"www.h.example/", b"h.example/a")]
+    [False, True, True]
+    """
+    return expression.find(b"/") + 1 < len(expression) or expression.count(b".") > 1
 
 
 def find_shadowed(index: Index, layer: str, candidates: Iterable[Candidates]) -> Iterator[tuple[Shadowed, Match]]:
     """The covered candidates of a layer, each with the rule that covers it.
 
-    That is the next broader final rule in the clear of the same layer, if it has the same action and is lasting. If the
-    layer's rules have different actions, a rule between the two may act differently. Then a candidate is covered
-    only if there is certainly no such rule.
+    That is the next broader final rule in the clear of the same layer, if it has the same action and category and is
+    lasting: a policy may treat different categories differently. If the layer's rules have different actions, a rule
+    between the two may act differently. Then a candidate is covered only if there is certainly no such rule.
     """
     is_mixed = layer in index.directory.mixed
-    for action, expressions, lines in candidates:
+    for action, category, expressions, lines in candidates:
         for start in range(0, len(expressions), _AT_ONCE):
             some = expressions[start : start + _AT_ONCE]
             covers, unforked = _covers_of(index, layer, some, is_mixed=is_mixed)
@@ -36,9 +82,10 @@ def find_shadowed(index: Index, layer: str, candidates: Iterable[Candidates]) ->
             rows = zip(some, lines[start : start + _AT_ONCE], strict=True)
             for expression, line in compress(rows, map(covers.__contains__, some)) if covers else ():
                 cover = covers[expression]
-                if cover.rule.terms.action is not action:
+                terms = cover.rule.terms
+                if terms.action is not action or terms.category != category:
                     continue
-                shadowed = expression, line, action
+                shadowed = Shadowed(expression, line, action)
                 if not (doubted and expression in doubted and _may_differ(index, layer, shadowed, cover)):
                     yield shadowed, cover
 
