@@ -231,6 +231,9 @@ def _fork(
 class _Compiler:
     """A fork that compiles a policy, from when it has its work on, as ``subprocess.Popen`` shows a process."""
 
+    #: of no process: the fork has its usual priority
+    pid = -1
+
     def __init__(self, start: Callable[[], Forked]) -> None:
         self._start = start
         self._fork: Forked | None = None

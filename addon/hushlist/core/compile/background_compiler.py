@@ -58,6 +58,8 @@ _GO = b"go"
 _TRIES = 5
 #: seconds that compiling may take; ten million rules take minutes
 _LONGEST = 3600.0
+#: how much a process gives way to others, which is the most there is
+_NICENESS = 19
 #: all that a process says which cannot work with the package on the disk: why
 OTHER = "other code"
 
@@ -170,9 +172,13 @@ class BackgroundCompiler:
 
 def _start(command: Sequence[str]) -> subprocess.Popen[bytes]:
     environment = {**os.environ, **path_to_package(), VARIABLE: loaded_digest()}
-    return subprocess.Popen(  # noqa: S603  our own module
+    process = subprocess.Popen(  # noqa: S603  our own module
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
     )
+    if hasattr(os, "setpriority"):  # not by the process itself: requests would wait while it loads its modules
+        with suppress(OSError):  # it may have ended
+            os.setpriority(os.PRIO_PROCESS, process.pid, _NICENESS)
+    return process
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -188,8 +194,6 @@ def _of_machine(path: Path, why: str) -> PolicyError:
 def serve(answer: Callable[[str, Path, Path | None, tuple[int, ...]], Mapping[str, object]]) -> None:
     """Print the answer of a program of ``BackgroundCompiler``, of its work, the policy, the index and the ports."""
     with suppress(BrokenPipeError):  # the proxy was ended meanwhile
-        if hasattr(os, "nice"):
-            os.nice(19)
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # Control-C is for the proxy: end without a traceback
         work, path, *more = sys.argv[1:]
         before = Path(more[1]) if more[:1] == [_INDEX] else None

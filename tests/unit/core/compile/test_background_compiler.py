@@ -1,5 +1,6 @@
 """Compiling in another process."""
 
+import os
 import subprocess
 import sys
 import threading
@@ -244,6 +245,16 @@ def test_a_process_that_cannot_do_the_work_is_replaced(
     assert len(background.compile(policy, before=None if way == "it has ended" else before)[1]) == 1
     assert len(started) == 2
     assert started[0].poll() is not None
+
+
+@pytest.mark.posix
+def test_a_process_gives_way_to_others_before_it_loads_anything(
+    policy: Path, started: list[subprocess.Popen[bytes]]
+) -> None:
+    background = BackgroundCompiler()
+    background.prepare(policy)
+    assert os.getpriority(os.PRIO_PROCESS, started[0].pid) == 19
+    background.stop()
 
 
 def test_a_process_that_waits_ends_with_who_has_started_it(
