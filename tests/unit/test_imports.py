@@ -235,6 +235,7 @@ _COSTLY = {
     *("multiprocessing", "pickle", "sqlite3", "email", "http", "html", "logging", "socket", "subprocess"),
     *("tempfile", "importlib.metadata", "signal", "shlex", "textwrap", "traceback"),
     *("idna", "encodings.idna", "stringprep"),
+    *("dataclasses", "inspect"),  # what a start has is a named tuple, or says itself how it is made
     *(
         "importlib.resources",
         "zoneinfo",

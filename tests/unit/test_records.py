@@ -12,16 +12,16 @@ from documentation import ROOT
 #: every module with a record that has defaults; by these names the run of mutations finds this test
 MODULES = """
     hushlist.extensions.first_start.questionnaire
-    hushlist.core.compile.compile_report hushlist.core.compile.list_chunks
+    hushlist.core.compile.list_chunks
     hushlist.core.compile.policy_compiler hushlist.core.compile.policy_update
     hushlist.core.decide.decision hushlist.core.decide.form_decider
     hushlist.core.decide.trace hushlist.core.decide.verdict hushlist.core.extension hushlist.extensions.inside.inside
     hushlist.core.lists.format_detection
     hushlist.core.lists.list_source hushlist.core.match.checks hushlist.core.match.context hushlist.core.match.index
     hushlist.core.match.matcher hushlist.core.match.rule hushlist.core.match.rule_collector
-    hushlist.core.match.rule_match hushlist.core.policy.groups hushlist.core.policy.pass_through
+    hushlist.core.match.rule_match hushlist.core.policy.groups
     hushlist.core.policy.policy_file hushlist.core.policy.proxy_settings hushlist.core.policy.recurrence
-    hushlist.core.policy.schedule hushlist.core.policy.scheduled_action hushlist.core.routes hushlist.core.url.http_head
+    hushlist.core.policy.schedule hushlist.core.policy.scheduled_action hushlist.core.routes
     hushlist.extensions.databases.kept_files hushlist.extensions.services.service_lists
     hushlist.extensions.subscriptions.catalogue
     hushlist.core.url.parts hushlist.core.url.request hushlist.extensions.adblock.filter_reader
@@ -66,7 +66,7 @@ MODULES = """
     hushlist.extensions.files.upload_look hushlist.extensions.tenants.tenants
     hushlist.tools.visit.page_actions hushlist.tools.visit.signals hushlist.tools.visit.visit_job
     hushlist.tools.visit.visitor
-    hushlist.core.policy.keys hushlist.core.policy.key_types hushlist.extensions.unblock.unblock_keys
+    hushlist.core.policy.keys hushlist.extensions.unblock.unblock_keys
     hushlist.extensions.unblock.taps hushlist.extensions.alerts.alert_book hushlist.extensions.alerts.alert_keys
     hushlist.extensions.alerts.alert_part hushlist.extensions.reports.list_head
     hushlist.extensions.reports.report_book
@@ -77,12 +77,12 @@ SAID = """
     Person.bedtimes Question.kind
     AccessRequest.seen AccessRequest.state AccessRequest.times Account.longest AdminPerson.longest Explanation.kind
     Gate.keeps GateLimits.format GateLimits.loses GateLimits.popular GateLimits.requests GateLimits.suffixes
-    GroupSettings.decrypt GroupSettings.mode GroupSettings.relayed HeadLimit.octets HeavyHitters.most
+    GroupSettings.decrypt GroupSettings.mode GroupSettings.relayed HeavyHitters.most
     ImportedList.action Leak.jobs LogSettings.clients
     LogSettings.days LogSettings.files LogSettings.queries LogSettings.rows LogSettings.size
-    LogSettings.what MessageLimit.octets PassThrough.on_failure Policy.extensions Policy.unknown_context
-    Policy.unparsable Policy.zone Privacy.clients Privacy.queries ProblemReport.first_line Quota.per Quota.zone
-    FileRule.way HeadRule.way Key.place Reading.extensions Reading.zone
+    LogSettings.what MessageLimit.octets Policy.extensions Policy.unknown_context
+    Policy.unparsable Policy.zone Privacy.clients Privacy.queries Quota.per Quota.zone
+    FileRule.way HeadRule.way Key.place
     RecordedRequest.kind RecurringSpans.spans RecurringSpans.weekdays ReplayWork.jobs ServerLimits.rate
     Text.most UnblockSettings.codes UnblockSettings.minutes UnblockSettings.scopes Whole.least _CountedDecision.bar
     ScannerSettings.at_once ScannerSettings.larger ScannerSettings.largest ScannerSettings.on_failure

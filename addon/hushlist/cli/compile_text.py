@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 
 from hushlist.core.compile.compile_report import CompileReport
 from hushlist.core.errors import Problem, number_of, right_aligned
@@ -55,7 +54,7 @@ def by_kind(problems: Iterable[Problem]) -> Iterator[str]:
 def _line_of(kind: str, same: Sequence[Problem]) -> str:
     number, sources = sum(map(_told_by, same)), len({problem.source for problem in same})
     shown = [*same] if number == len(same) <= _FEW else same[:1]
-    places = ", ".join(str(replace(problem, why="")).removesuffix(": ") for problem in shown)
+    places = ", ".join(str(problem._replace(why="")).removesuffix(": ") for problem in shown)
     where = "" if sources == 1 else f" in {sources} lists"
     more = f", and {number - len(shown):,} more{where}" if number > len(shown) else ""
     whole = {problem.why for problem in same}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, astuple
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import partial
 from itertools import chain
@@ -106,7 +105,9 @@ def run_compile(arguments: argparse.Namespace) -> int:
     if arguments.json:
         index = compiled.index
         about = {"index": index.source, "octets": index.octets, "hot_octets": index.hot_octets, "rules": len(index)}
-        common.print_json({**about, "held_back": {file.source: file.why for file in held}, **asdict(compiled.report)})
+        common.print_json(
+            {**about, "held_back": {file.source: file.why for file in held}, **compiled.report.to_plain()}
+        )
     else:
         common.print_lines(table(compiled.report))
         common.print_lines(decrypting(compiled.policy, compiled.report))
@@ -115,7 +116,7 @@ def run_compile(arguments: argparse.Namespace) -> int:
 
 def _problem_table(problems: Iterable[ListedProblem]) -> str:
     rows = [("file", "line", "kind", "reason", "entry")]
-    for (source, line, what, why), kind in ((astuple(listed.problem), listed.kind) for listed in problems):
+    for (source, line, what, why), kind in ((listed.problem, listed.kind) for listed in problems):
         rows.append((source, str(line), kind, why, what))
     return "".join("\t".join(map(printable, row)) + "\n" for row in rows)
 

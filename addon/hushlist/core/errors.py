@@ -20,9 +20,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     import logging
@@ -260,8 +259,7 @@ class MessageError(HushlistError, ValueError):
     """A message of the Safe Browsing protocol that cannot be used: a request, an answer, or what is in it."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Problem:
+class Problem(NamedTuple):
     """One fault at one place of a file.
 
     >>> str(Problem("lists/ads.yaml", 7, "'com..'", "it names no host"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from mitmproxy import connection, ctx, dns, http
@@ -102,7 +101,7 @@ def is_framed(protocol: bytes | None) -> bool:
 def request_of_connect(flow: http.HTTPFlow) -> Request:
     """The request for all that is served at a CONNECT's target; its Host headers name the target, too."""
     request = request_of_head(flow.request.data, None, Naming.CLIENT)
-    return replace(request, scheme=_WEB_PORTS.get(request.port, b"https"), target=b"/")
+    return request._replace(scheme=_WEB_PORTS.get(request.port, b"https"), target=b"/")
 
 
 def request_of_connection(scheme: bytes, address: connection.Address, names: Iterable[str], mode: ProxyMode) -> Request:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Collection, Coroutine
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from itertools import repeat
 from operator import call
@@ -267,7 +266,7 @@ class RequestHandler:
     def request_of(self, flow: http.HTTPFlow) -> Request:
         """The request of a flow, with its fault if the proxy itself has made it."""
         request = request_of_flow(flow, with_media=self._runtime.asks_media, keeps=self._runtime.keeps)
-        return replace(request, fault=LOOP) if self._loops.is_loop(flow.client_conn, flow.server_conn) else request
+        return request._replace(fault=LOOP) if self._loops.is_loop(flow.client_conn, flow.server_conn) else request
 
     def open_requests(self, *, by_grant: bool) -> list[tuple[http.HTTPFlow, Request | None]]:
         """What was let through and is not over, such as a WebSocket or a download; ``by_grant``: by an unblock.

@@ -5,7 +5,6 @@ import os
 import sys
 import time
 from contextlib import closing
-from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -436,7 +435,7 @@ def test_compile_prints_json(run: Run, lists: Path) -> None:
     assert code == 0
     index = compiled.index
     about = {"index": index.source, "octets": index.octets, "hot_octets": index.hot_octets, "rules": 3}
-    assert json.loads(out) == {**about, "held_back": {}, **asdict(compiled.report)}
+    assert json.loads(out) == {**about, "held_back": {}, **compiled.report.to_plain()}
     assert [(own["source"], own["kept"]) for own in json.loads(out)["lists"]] == [("own.yaml", 0), ("ads.yaml", 3)]
     assert [warning["line"] for warning in json.loads(out)["warnings"]] == [1, 5]
     assert len(err.splitlines()) == 2

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -109,11 +108,11 @@ def test_a_key_makes_its_part_needed_wherever_it_stands(name: str, key: str) -> 
     assert not needs_part(nothing, extension)
     settings = GroupSettings(values={key: ("something",)})
     if place == "policy":
-        assert needs_part(replace(nothing, values={key: ("something",)}), extension)
+        assert needs_part(nothing._replace(values={key: ("something",)}), extension)
     else:
-        assert needs_part(replace(nothing, settings=settings), extension)
+        assert needs_part(nothing._replace(settings=settings), extension)
         others = tuple(Group(f"group {number}", (), GroupSettings()) for number in range(3))
-        assert needs_part(replace(nothing, groups=(*others, Group("last", (), settings))), extension)
+        assert needs_part(nothing._replace(groups=(*others, Group("last", (), settings))), extension)
 
 
 def test_an_extension_without_part_keys_is_asked_under_every_policy() -> None:
@@ -133,7 +132,7 @@ def test_a_part_that_was_made_goes_on_where_a_policy_does_not_need_it_any_more(t
     runtime.parts.follow(without)
     assert runtime.part(FileInspector) is part
     assert not any(getattr(call, "__self__", None) is part for call in runtime.parts.responseheaders)
-    runtime.parts.follow(replace(without, extensions=("unblock",)))
+    runtime.parts.follow(without._replace(extensions=("unblock",)))
     assert runtime.part(FileInspector) is None
     runtime.close()
 

@@ -27,7 +27,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import astuple, replace
 from pathlib import Path
 from shutil import rmtree
 from typing import Any
@@ -96,7 +95,7 @@ class BackgroundCompiler:
                     held = {Path(name): why for name, why in answer["held"]}
                     with suppress(IndexFileError):  # another process has removed it
                         index = Index.open(Path(answer["index"]))
-                        return replace(policy, held=held, pointers=_fingerprints(answer["pointers"])), index
+                        return policy._replace(held=held, pointers=_fingerprints(answer["pointers"])), index
             finally:
                 if answer["temporary"] is not None:
                     rmtree(answer["temporary"], ignore_errors=True)
@@ -228,7 +227,7 @@ def _answer(work: str, path: Path, before: Path | None, ports: tuple[int, ...]) 
         compiled = compile_policy(path, jobs=jobs, before=before)
     except PolicyError as error:
         return {
-            "problems": [astuple(problem) for problem in error.problems],
+            "problems": [*error.problems],
             "files": _files(error.files),
             "may_pass": error.may_pass or not all(has),
         }

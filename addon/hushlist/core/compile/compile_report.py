@@ -8,8 +8,8 @@ and those of hosts that nobody looks at.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 from hushlist.core.errors import Problem, number_of
 from hushlist.core.match.index import Index
@@ -23,46 +23,52 @@ from hushlist.core.url.hrn import parse_hrn
 SECTION = "report"
 
 
-@dataclass(slots=True)
 class ListReport:
     """The counts of one file; ``read == kept + duplicates + refused``."""
 
-    source: str
-    #: entries
-    read: int = 0
-    #: rules in the index
-    kept: int = 0
-    #: rules that the file repeats
-    duplicates: int = 0
-    #: entries that could not become rules
-    refused: int = 0
-    #: exceptions that were left out; and filters that are too broad without them, the first of each exception
-    exceptions: int = 0
-    too_broad: list[str] = field(default_factory=list)
-    #: its format, if not its name but its content told it
-    detected: str | None = None
-    #: rules that are hashes which may be of paths, hashed URIs, or network filters that name no host; and rules in the
-    #: clear for less than a host; duplicates included
-    opaque: int = 0
-    below_hosts: int = 0
+    def __init__(self, source: str, refused: int = 0, detected: str | None = None) -> None:
+        self.source = source
+        #: entries
+        self.read = 0
+        #: rules in the index
+        self.kept = 0
+        #: rules that the file repeats
+        self.duplicates = 0
+        #: entries that could not become rules
+        self.refused = refused
+        #: exceptions that were left out; and filters that are too broad without them, the first of each exception
+        self.exceptions = 0
+        self.too_broad: list[str] = []
+        #: its format, if not its name but its content told it
+        self.detected = detected
+        #: rules that are hashes which may be of paths, hashed URIs, or network filters that name no host; and rules in
+        #: the clear for less than a host; duplicates included
+        self.opaque = self.below_hosts = 0
+
+    @classmethod
+    def of_plain(cls, plain: Mapping[str, Any]) -> ListReport:
+        """The counts in a report as JSON; ``KeyError`` if it says not of which file."""
+        report = cls(plain["source"])
+        vars(report).update(plain)
+        return report
 
 
-@dataclass(slots=True)
-class CompileReport:
+class CompileReport(NamedTuple):
     """What compiling a policy gave to tell."""
 
     lists: list[ListReport]
     warnings: list[Problem]
 
-    def to_json(self) -> bytes:
-        return json.dumps(asdict(self)).encode()
+    def to_plain(self) -> dict[str, Any]:
+        """What JSON can have of it."""
+        return {"lists": [*map(vars, self.lists)], "warnings": [problem._asdict() for problem in self.warnings]}
 
     @classmethod
     def of(cls, index: Index) -> CompileReport:
         """The report in an index; ``IndexFileError`` if there is no readable report."""
         try:
             plain = json.loads(index.section(SECTION))
-            lists = [ListReport(**row) for row in plain["lists"]]
+            lists = [ListReport.of_plain(row) for row in plain["lists"]]
             return cls(lists, [Problem(**row) for row in plain["warnings"]])
         except (LookupError, TypeError, ValueError, RecursionError) as error:
             raise IndexFileError(index.source, f"its report cannot be read: {error}") from error

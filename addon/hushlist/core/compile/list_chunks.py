@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
 from pathlib import Path
@@ -115,7 +115,7 @@ def chunk_list(file: ListFile) -> ChunkedList:
             stream, seen = (raw, digest.update) if packed is None else (BytesIO(packed), len)
             for octets, start, end, line in line_blocks(stream, PIECE, LONGEST_LINE + 1, seen):
                 if not chunks and file.defaults.seal is None and file.format == CORE_FORMATS["sha256"]:
-                    file = replace(file, defaults=file.defaults._replace(seal=seal_in_head(octets)))
+                    file = file._replace(defaults=file.defaults._replace(seal=seal_in_head(octets)))
                 chunks.append(Chunk(start, len(octets), line, () if conditions is None else conditions.open))
                 if conditions is not None:
                     conditions.read(octets)
@@ -201,7 +201,7 @@ def load_chunk(number: int, file: ListFile, chunk: Chunk) -> LoadedChunk:
     except OSError as error:
         report.error(0, file.path.name, reason_of(error))
     if chunk.conditions:
-        file = replace(file, defaults=file.defaults._replace(conditions=chunk.conditions))
+        file = file._replace(defaults=file.defaults._replace(conditions=chunk.conditions))
     return LoadedChunk(number, file, octets, report)
 
 
@@ -241,7 +241,7 @@ def read_lists(
 
 def every_problem(files: Iterable[ListFile], jobs: int | None, progress: Progress | None) -> Iterator[ListedProblem]:
     """Every problem of lists, one by one, list by list; the lists are read for it."""
-    lists = [chunk_list(replace(file, tells_all=True)) for file in files]
+    lists = [chunk_list(file._replace(tells_all=True)) for file in files]
     with list_workers(lists, jobs, progress) as workers:
         for _ in read_lists(lists, workers, _only_read):
             pass

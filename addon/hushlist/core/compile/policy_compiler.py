@@ -15,7 +15,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib import metadata
 from itertools import chain, islice
@@ -220,7 +220,7 @@ def _in_force(policy: Policy, gate: Any, lists: Sequence[ChunkedList]) -> Policy
     if gate is None:
         return policy
     gate.use(lists)
-    return replace(policy, held=gate.held, pointers=gate.pointers)
+    return policy._replace(held=gate.held, pointers=gate.pointers)
 
 
 # -- looking at the lists ----------------------------------------------------------------------------------------------
@@ -346,7 +346,7 @@ def _build(
         described(lists),
         [at for at, _ in collected],
         [chunked.report.to_plain() for chunked in lists],
-        [asdict(problem) for problem in left_out],
+        [problem._asdict() for problem in left_out],
     )
     return Update(directory, list(lists), rows, left_out, sources)
 
@@ -357,13 +357,13 @@ def _finish(target: Path, written: Update, warnings: Iterable[Problem], looks: S
     of_lists = chain.from_iterable(chunked.report.warnings for chunked in written.lists)
     report = CompileReport(written.rows, [*warnings, *of_lists, *written.left_out])
     for look in looks:
-        report.warnings += load(look)(index, written.lists)
+        report.warnings.extend(load(look)(index, written.lists))
     for chunked, line in zip(written.lists, report.lists, strict=True):
         line.exceptions, some = chunked.report.exceptions
         line.too_broad = list(islice(_too_broad(index, chunked.file.defaults.layer or "", some), MOST_SHOWN))
     with target.open("r+b") as file:
         file.seek(0, SEEK_END)
-        append(file, written.directory, REPORT, report.to_json())
+        append(file, written.directory, REPORT, json.dumps(report.to_plain()).encode())
         append(file, written.directory, SOURCES, written.sources.to_json())
     return report
 

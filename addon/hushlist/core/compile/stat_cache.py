@@ -23,7 +23,6 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -139,7 +138,7 @@ def _recorded(path: Path) -> tuple[Policy, Index] | None:
         cache.touch(str(key))
     except (OSError, ValueError, TypeError, AttributeError, IndexFileError):  # there is none, or it is not ours
         return None
-    return replace(policy, held=held, pointers=pointers), index
+    return policy._replace(held=held, pointers=pointers), index
 
 
 def _record(path: Path, state: str | None, compiled: Compiled) -> None:

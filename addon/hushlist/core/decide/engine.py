@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, datetime
 from time import time
 
@@ -124,7 +123,7 @@ class Engine:
         # a hashed URI may fit any request, so that no host decides at once
         is_quick = not (self.index.has_uris or request.others or request.leads)
         decision = self._at_once(request, hosts) if is_quick else None
-        return decision or self._strictest(Case(request, hosts, client, now, False, is_settled, FormBudget()))
+        return decision or self._strictest(Case(request, hosts, client, now, False, is_settled, FormBudget(), {}, []))
 
     def decide_host(
         self,
@@ -140,7 +139,7 @@ class Engine:
         Rules for whole hosts and addresses decide, and checks do. Rules for paths and URIs do not.
         """
         hosts = self.hosts.of_group(client, now, group)
-        return self._strictest(Case(request, hosts, client, now, True, is_settled, FormBudget()))
+        return self._strictest(Case(request, hosts, client, now, True, is_settled, FormBudget(), {}, []))
 
     def decide_url(
         self, url: bytes, now: datetime | None = None, client: Client = NOBODY, context: StatedContext | None = None
@@ -280,7 +279,7 @@ class Engine:
             strict = strictest(decisions)
         if strict.unconfirmed and self._waits and self.confirmations is not None and not case.is_settled:
             self.confirmations.ask(strict.unconfirmed)
-            return self._strictest(replace(case, is_settled=True, budget=FormBudget(), memo={}, filters=None))
+            return self._strictest(case._replace(is_settled=True, budget=FormBudget(), memo={}, filters=[]))
         return strict
 
     def _of_plain(self, case: Case) -> Decision | None:
@@ -308,11 +307,11 @@ class Engine:
         faults = (other.fault for other in request.others if other.fault is not None)
         fault = request.fault or next((fault for fault in faults if self._stops(fault)), None)
         is_stopped = fault is not None and self._stops(fault)
-        alone = replace(request, others=(), fault=fault if is_stopped else request.fault)
+        alone = request._replace(others=(), fault=fault if is_stopped else request.fault)
         for target in (alone,) if is_stopped else (alone, *request.others):
             decision = self._at_once(target, case.hosts)
             if decision is None:
-                yield from self._of_target(replace(case, request=target, memo={}, filters=None))
+                yield from self._of_target(case._replace(request=target, memo={}, filters=[]))
             else:
                 yield decision
 
@@ -364,9 +363,9 @@ class Engine:
         What is allowed there opens nothing, and the default action says nothing of them. A grant for the request's host
         covers them.
         """
-        request, known_hosts, case = case.request, case.hosts.by_name, replace(case, is_connection=True)
+        request, known_hosts, case = case.request, case.hosts.by_name, case._replace(is_connection=True)
         with suppress(UrlError):  # it is decided, too
-            site, (form, *_) = known_hosts[host], canonical_forms(replace(request, target=b"/"), host)
+            site, (form, *_) = known_hosts[host], canonical_forms(request._replace(target=b"/"), host)
             for lead in dict.fromkeys(request.leads):
                 try:
                     led = known_hosts[lead]
@@ -402,8 +401,8 @@ class Engine:
                 if len(carriers) > DEEPEST or not case.budget.takes_inner():
                     yield self._unparsable(case.request, _TOO_MANY_INNER)
                     return
-                below = replace(
-                    case, request=inner.request, carriers=carriers, counts=inner.counts, memo={}, filters=None
+                below = case._replace(
+                    request=inner.request, carriers=carriers, counts=inner.counts, memo={}, filters=[]
                 )
                 for decision in self._of_target(below):
                     if decision.inside:

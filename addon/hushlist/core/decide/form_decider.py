@@ -6,8 +6,8 @@ host's rules, paths, names, whole URLs, hashed URIs, checks, redirects, filters 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from hushlist.core.decide.decision import Decision, decide_unread, strictest
 from hushlist.core.decide.effective_policy import EffectivePolicy
@@ -31,8 +31,7 @@ from hushlist.core.url.request import WEB, WEBSOCKET, Request
 _WITH_FILTERS = (*WEB, *WEBSOCKET)
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class Case:
+class Case(NamedTuple):
     """What is decided, and what all its names and forms share."""
 
     request: Request
@@ -44,9 +43,9 @@ class Case:
     #: whether all was asked that it needs
     is_settled: bool
     budget: FormBudget
-    memo: StringMemo = field(default_factory=dict)
+    memo: StringMemo
     #: the request as the filters of each extension see it, once these are needed
-    filters: list[RequestMatcher] | None = None
+    filters: list[RequestMatcher]
     #: of an address inside another request: the canonical hosts that carry it, the outermost first; and whether a rule
     #: with some terms says anything of it (``None``: every rule does)
     carriers: tuple[bytes, ...] = ()
@@ -136,8 +135,8 @@ class FormDecider:
 
     def _filters(self, case: Case) -> Sequence[RequestMatcher]:
         """The request as each extension's filters see it."""
-        if case.filters is None:
-            request, case.filters = case.request, []
+        if not case.filters:
+            request = case.request
             for filters in self._index.filters.values() if request.scheme in _WITH_FILTERS else ():
                 case.filters.append(filters.of_request(request, case.budget, may_guess=self._may_guess))
         return case.filters

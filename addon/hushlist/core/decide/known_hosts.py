@@ -6,7 +6,6 @@ client, moment -> its group's effective policy and hosts;  host -> its rules, an
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from time import time
@@ -34,25 +33,37 @@ from hushlist.core.url.request import Request, canonical_host
 MOST_KNOWN = 1 << 14
 
 
-@dataclass(slots=True, eq=False, repr=False)  # not frozen: that is slow to make, and every new host makes one
 class KnownHost:
     """What the rules say about one spelling of a host, to one group."""
 
-    view: EffectivePolicy
-    canonical: bytes
-    #: whether it is canonical, and a name
-    is_name: bool
-    host: Host
-    #: the decision, without a URL, if only rules for the whole host fit; ``None`` if one of these expires
-    alone: Decision | None
-    #: the same, but ``None`` if other rules may fit too
-    decision: Decision | None
-    #: whether network filters may fit some of its requests
-    has_filters: bool
-    #: the IPv4 address by which a tunnel or a translator reaches it, which is decided, too
-    tunnelled: bytes | None
-    #: what finds addresses inside its requests, and other names of what they ask for, that some rule may fit
-    readers: tuple[HostReader, ...]
+    __slots__ = ("alone", "canonical", "decision", "has_filters", "host", "is_name", "readers", "tunnelled", "view")
+
+    def __init__(
+        self,
+        view: EffectivePolicy,
+        canonical: bytes,
+        host: Host,
+        alone: Decision | None,
+        decision: Decision | None,
+        tunnelled: bytes | None,
+        readers: tuple[HostReader, ...],
+        *,
+        is_name: bool,
+        has_filters: bool,
+    ) -> None:
+        self.view, self.canonical, self.host = view, canonical, host
+        #: whether it is canonical, and a name
+        self.is_name = is_name
+        #: the decision, without a URL, if only rules for the whole host fit; ``None`` if one of these expires
+        self.alone = alone
+        #: the same, but ``None`` if other rules may fit too
+        self.decision = decision
+        #: whether network filters may fit some of its requests
+        self.has_filters = has_filters
+        #: the IPv4 address by which a tunnel or a translator reaches it, which is decided, too
+        self.tunnelled = tunnelled
+        #: what finds addresses inside its requests, and other names of what they ask for, that some rule may fit
+        self.readers = readers
 
     def concerns(self, path: bytes, query: bytes | None) -> bool:
         """Whether anything besides may be read in a plain target of it."""
@@ -216,7 +227,9 @@ def know(index: Index, view: EffectivePolicy, readings: tuple[Readings, ...], ho
     decision = None if on_host.suffixes or has_filters or index.has_uris or tunnelled or readers else alone
     if decision is not None and view.has_blocks and view.blocks.touches(canonical, own_categories(decision)):
         decision = None
-    return KnownHost(view, canonical, is_name, on_host, alone, decision, has_filters, tunnelled, readers)
+    return KnownHost(
+        view, canonical, on_host, alone, decision, tunnelled, readers, is_name=is_name, has_filters=has_filters
+    )
 
 
 def _has_rules(index: Index, hosts: Iterable[bytes] | None) -> bool:

@@ -6,9 +6,8 @@ import re
 import sys
 from bisect import insort
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
 from datetime import date
 from operator import attrgetter
 from pathlib import Path, PurePath
@@ -42,15 +41,15 @@ _line = attrgetter("line")
 LineNow = Callable[[int], int]
 
 
-@dataclass(slots=True)
 class _ProblemCount:
     """Problems of one kind: how many, the line of the last, and the first ones, in the order of their lines."""
 
-    #: how many are kept
-    most: int
-    number: int = 0
-    last: int = 0
-    first: list[Problem] = field(default_factory=list)
+    def __init__(self, most: int, number: int = 0, last: int = 0, first: Iterable[Sequence[Any]] = ()) -> None:
+        #: how many are kept
+        self.most = most
+        self.number = number
+        self.last = last
+        self.first = [Problem(*problem) for problem in first]
 
     def add(self, source: str, line: int, what: str, why: str) -> None:
         self.number += 1
@@ -76,7 +75,7 @@ class _ProblemCount:
             if left[problem]:
                 left[problem] -= 1
             else:
-                stay.append(replace(problem, line=now(problem.line)))
+                stay.append(problem._replace(line=now(problem.line)))
         is_last_gone = any(problem.line == self.last for problem in gone.first)
         if not is_whole and (len(stay) < len(self.first) or is_last_gone):
             return None
@@ -109,31 +108,27 @@ class ListedProblem(NamedTuple):
     kind: str
 
 
-@dataclass(slots=True)
 class ProblemReport:
     """The problems of one source. An error makes it unusable; a warning names an entry that is not used as written.
 
     Both are in the order of their lines. Each chunk of a source may have its own report; ``merge`` joins them.
     """
 
-    source: str
-    #: the number of the first line of the octets
-    first_line: int = 1
-    #: whether every problem is kept, and not only the first ones of each kind
-    keeps_all: bool = False
-    _errors: _ProblemCount = field(default_factory=lambda: _ProblemCount(MOST_KEPT))
-    _warnings: _ProblemCount = field(default_factory=lambda: _ProblemCount(MOST_KEPT))
-    #: entries that cannot be used, by reason, and lines that no rule can express, by kind
-    _left_out: dict[str, _ProblemCount] = field(default_factory=dict)
-    _kinds: dict[str, _ProblemCount] = field(default_factory=dict)
-    #: those of them that are exceptions
-    _exceptions: _ProblemCount = field(default_factory=lambda: _ProblemCount(MOST_KEPT))
-    #: how many entries were skipped, each with a warning
-    _skipped: int = 0
-
-    def __post_init__(self) -> None:
-        for count in (self._errors, self._warnings, self._exceptions):
-            count.most = self._most(count.most)
+    def __init__(self, source: str, first_line: int = 1, *, keeps_all: bool = False) -> None:
+        self.source = source
+        #: the number of the first line of the octets
+        self.first_line = first_line
+        #: whether every problem is kept, and not only the first ones of each kind
+        self.keeps_all = keeps_all
+        self._errors = _ProblemCount(self._most(MOST_KEPT))
+        self._warnings = _ProblemCount(self._most(MOST_KEPT))
+        #: entries that cannot be used, by reason, and lines that no rule can express, by kind
+        self._left_out: dict[str, _ProblemCount] = {}
+        self._kinds: dict[str, _ProblemCount] = {}
+        #: those of them that are exceptions
+        self._exceptions = _ProblemCount(self._most(MOST_KEPT))
+        #: how many entries were skipped, each with a warning
+        self._skipped = 0
 
     def _most(self, number: int) -> int:
         return sys.maxsize if self.keeps_all else number
@@ -160,7 +155,7 @@ class ProblemReport:
                 problems.append(Problem(self.source, line, more, f"left out: {why} (the last in line {count.last})"))
         for kind, count in self._kinds.items():
             number = f" (the first of {count.number:,})" if count.number > 1 else ""
-            problems.append(replace(count.first[0], why=f"left out: {kind}{number}"))
+            problems.append(count.first[0]._replace(why=f"left out: {kind}{number}"))
         return sorted(problems, key=_line)
 
     @property
@@ -194,7 +189,7 @@ class ProblemReport:
         for count in self._kinds.values():
             for problem in count.first:
                 kind = "exception" if (problem.line, problem.what) in excepted else "unsupported"
-                problems.append(ListedProblem(replace(problem, why=f"left out: {problem.why}"), kind))
+                problems.append(ListedProblem(problem._replace(why=f"left out: {problem.why}"), kind))
         return sorted(problems, key=lambda listed: listed.problem.line)
 
     def error(self, line: int, what: str, why: str) -> None:
@@ -256,13 +251,14 @@ class ProblemReport:
 
         ``gone`` and ``came`` keep all problems, of lines that are gone, and of new ones; ``now``: a line's number now.
         """
-        after = replace(self, _left_out={}, _kinds={}, _skipped=self._skipped - gone._skipped + came._skipped)
-        for name in ("_errors", "_warnings", "_exceptions"):
+        after = ProblemReport(self.source, self.first_line, keeps_all=self.keeps_all)
+        after._skipped = self._skipped - gone._skipped + came._skipped
+        for name in _COUNTS:
             count = getattr(self, name).changed(getattr(gone, name), getattr(came, name), now)
             if count is None:
                 return None
             setattr(after, name, count)
-        for name in ("_left_out", "_kinds"):
+        for name in _BY_REASON:
             ours, theirs, new = (getattr(report, name) for report in (self, gone, came))
             reasons = {**ours, **new}
             if len(reasons) >= _MOST_REASONS:
@@ -285,20 +281,22 @@ class ProblemReport:
 
     def to_plain(self) -> dict[str, Any]:
         """What JSON can have of it."""
-        return asdict(self)
+        counts = {name: vars(getattr(self, name)) for name in _COUNTS}
+        by_reason = {name: {why: vars(count) for why, count in getattr(self, name).items()} for name in _BY_REASON}
+        return {**vars(self), **counts, **by_reason}
 
     @classmethod
     def of_plain(cls, plain: dict[str, Any]) -> ProblemReport:
         """The reverse of ``to_plain``."""
-        counts = {name: _count_of(plain[name]) for name in ("_errors", "_warnings", "_exceptions")}
-        by_reason = {
-            name: {why: _count_of(count) for why, count in plain[name].items()} for name in ("_left_out", "_kinds")
-        }
-        return cls(**{**plain, **counts, **by_reason})
+        report = cls(plain["source"])
+        counts = {name: _ProblemCount(**plain[name]) for name in _COUNTS}
+        by_reason = {name: {why: _ProblemCount(**count) for why, count in plain[name].items()} for name in _BY_REASON}
+        vars(report).update({**plain, **counts, **by_reason})
+        return report
 
 
-def _count_of(plain: dict[str, Any]) -> _ProblemCount:
-    return _ProblemCount(**{**plain, "first": [Problem(**problem) for problem in plain["first"]]})
+#: the fields of a report that are counts, and counts by a reason
+_COUNTS, _BY_REASON = ("_errors", "_warnings", "_exceptions"), ("_left_out", "_kinds")
 
 
 def reason_at(error: UrlError) -> str:

@@ -12,7 +12,6 @@ import re
 from base64 import urlsafe_b64decode
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -45,8 +44,7 @@ class Hint(bytes):
     """Evidence that is for reports alone: it tags a request, whatever the check's action is."""
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(NamedTuple):
     """The pattern of a rule that is a check."""
 
     code: str

@@ -22,7 +22,6 @@ may be there.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import combinations, cycle, islice
 from mmap import mmap
 from struct import Struct
@@ -39,20 +38,18 @@ PLACE = Struct(">HII")
 first_bits = Struct(">I").unpack_from
 
 
-@dataclass(frozen=True, slots=True)
 class Shape:
     """The dimensions of a table, in octets; ``ValueError`` if no table can have them."""
 
-    #: how many keys
-    count: int
-    #: length of a key, 4 to 32
-    key: int
-    #: bits of the fan-out, at most ``MOST_BITS``
-    bits: int
-
-    def __post_init__(self) -> None:
-        if not (0 <= self.bits <= MOST_BITS and 4 <= self.key <= 32):
-            raise ValueError(f"a fan-out of {self.bits} bits for keys of {self.key} octets")
+    def __init__(self, count: int, key: int, bits: int) -> None:
+        if not (0 <= bits <= MOST_BITS and 4 <= key <= 32):
+            raise ValueError(f"a fan-out of {bits} bits for keys of {key} octets")
+        #: how many keys
+        self.count = count
+        #: length of a key, 4 to 32
+        self.key = key
+        #: bits of the fan-out, at most ``MOST_BITS``
+        self.bits = bits
 
     @property
     def width(self) -> int:

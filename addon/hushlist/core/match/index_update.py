@@ -12,7 +12,6 @@ from array import array
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import replace
 from functools import cached_property
 from itertools import accumulate, islice
 from operator import sub
@@ -29,7 +28,7 @@ from hushlist.core.match.index_file import (
     FileSection,
     duplicates_section,
 )
-from hushlist.core.match.index_table import MARKS, PLACE, filter_length, first_bits
+from hushlist.core.match.index_table import MARKS, PLACE, Shape, filter_length, first_bits
 from hushlist.core.match.index_writer import write_directory, write_section, write_start
 from hushlist.core.match.line_numbers import LineRuns
 from hushlist.core.match.rule_collector import MOST_PARTS, CollectedPart
@@ -169,7 +168,7 @@ class _Base:
                     numbers[key] = len(runs)
                 number = numbers[key]
             of_parts.append(number)
-        if sum(map(len, runs)) > MOST_RUNS:
+        if sum(len(run.firsts) for run in runs) > MOST_RUNS:
             raise NotByUpdate("too many lines have moved since it was made anew")
         return of_parts, runs
 
@@ -291,7 +290,7 @@ def update_index(
     touched = {name for update in updates for name in (*update.gone, *update.came.runs)}
     tables = {name: _TableUpdate(name, base) for name in sorted(touched)}
     shapes = {
-        name: replace(shape, count=tables[name].count) if name in tables else shape
+        name: Shape(tables[name].count, shape.key, shape.bits) if name in tables else shape
         for name, shape in index.directory.tables.items()
     }
     marks = _marks(index, tables.values(), sum(shape.count for shape in shapes.values()))

@@ -18,7 +18,6 @@ from array import array
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import replace
 from functools import partial, reduce
 from itertools import accumulate, compress, count, islice
 from operator import eq, or_
@@ -235,7 +234,7 @@ def assemble(file: BinaryIO, parts: Sequence[CollectedPart], merged: Mapping[str
     tables: dict[str, Shape] = {}
     write_start(file)
     for name, (shape, pieces) in merged.items():  # the hot sections are next to each other
-        tables[name] = replace(shape, count=sum(piece.number for piece in pieces))
+        tables[name] = Shape(sum(piece.number for piece in pieces), shape.key, shape.bits)
         counts = array("I", b"".join([load(piece.buckets) for piece in pieces]))
         sections[f"{name} fan"] = write_section(file, [array("I", accumulate(counts, initial=0)).tobytes()])
         sections[f"{name} tails"] = write_section(file, (load(piece.tails) for piece in pieces))

@@ -11,12 +11,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import chain
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class LineRuns:
+class LineRuns(NamedTuple):
     """Lines that moved together: the number of the first of each run, before and now, both ascending.
 
     Numbers before the first run stay, as 0 does, which stands for the whole list.
@@ -52,9 +51,6 @@ class LineRuns:
                 met.append(before)
         starts = sorted({*self.firsts, *met})
         return LineRuns.of((line, later.now(self.now(line))) for line in starts)
-
-    def __len__(self) -> int:
-        return len(self.firsts)
 
     @property
     def numbers(self) -> Iterable[int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from datetime import date, datetime
 from enum import StrEnum
 from ipaddress import IPv4Network, IPv6Network
@@ -35,15 +34,23 @@ class Action(StrEnum):
 #: final actions, and their rank at the same expression: allow beats block, and block beats warn
 FINAL = {Action.ALLOW: 3, Action.BLOCK: 2, Action.WARN: 1}
 
-# Patterns never change, but are not frozen: a frozen one takes twice as long to make, and lists have millions.
+# Patterns never change. Those of which lists have millions are no named tuples, which take twice as long to make.
 
 
-@dataclass(slots=True, unsafe_hash=True)
 class Expression:
     """The pattern of a rule in the clear: fits the expression and everything below it, at any depth."""
 
-    #: canonical: host and path, such as ``b"video.example/live/"``
-    value: bytes
+    __slots__ = __match_args__ = ("value",)
+
+    def __init__(self, value: bytes) -> None:
+        #: canonical: host and path, such as ``b"video.example/live/"``
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Expression) and other.value == self.value
+
+    def __hash__(self) -> int:
+        return hash(self.value)
 
     def __str__(self) -> str:
         return self.value.decode("ascii")
@@ -53,8 +60,7 @@ class Expression:
 RUNGS = {profile.name: profile for profile in LADDER}
 
 
-@dataclass(slots=True, unsafe_hash=True)
-class WholeUrl:
+class WholeUrl(NamedTuple):
     """The pattern of a rule with ``match``: fits one URL as the client sent it, on a rung of the comparison ladder."""
 
     #: in the rung's normal form
@@ -66,15 +72,24 @@ class WholeUrl:
         return f"{self.value.decode('utf-8', 'backslashreplace')} (match: {self.rung})"
 
 
-@dataclass(slots=True, unsafe_hash=True)
 class ExpressionHash:
     """The SHA-256 of an expression, or its HMAC-SHA-256; or the first 4 to 31 octets of that."""
 
-    value: bytes
-    #: the fingerprint of the HMAC's key; empty for a SHA-256
-    seal: str = ""
-    #: whether its list says that it is of a whole host
-    is_of_host: bool = field(default=False, compare=False)
+    __slots__ = ("is_of_host", "seal", "value")
+    __match_args__ = ("value", "seal")
+
+    def __init__(self, value: bytes, seal: str = "", *, is_of_host: bool = False) -> None:
+        self.value = value
+        #: the fingerprint of the HMAC's key; empty for a SHA-256
+        self.seal = seal
+        #: whether its list says that it is of a whole host
+        self.is_of_host = is_of_host
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ExpressionHash) and (other.value, other.seal) == (self.value, self.seal)
+
+    def __hash__(self) -> int:
+        return hash((self.value, self.seal))
 
     @property
     def is_full(self) -> bool:
@@ -85,23 +100,27 @@ class ExpressionHash:
         return f"{'sealed' if self.seal else 'sha256'}:{self.value.hex()}"
 
 
-@dataclass(frozen=True, slots=True)
 class Anything:
     """The pattern of the policy's default action."""
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and vars(other) == vars(self)
+
+    def __hash__(self) -> int:
+        return hash(str(self))
 
     def __str__(self) -> str:
         return "default"
 
 
-@dataclass(frozen=True, slots=True)
 class TimeLimit(Anything):
     """The pattern of a quota: what is used of it."""
 
-    #: minutes in one period, with those that were added
-    limit: int
-    used: int
-    #: ``day`` or ``week``
-    per: str
+    def __init__(self, limit: int, used: int, per: str) -> None:
+        #: minutes in one period, with those that were added
+        self.limit, self.used = limit, used
+        #: ``day`` or ``week``
+        self.per = per
 
     @property
     def left(self) -> int:
@@ -112,8 +131,7 @@ class TimeLimit(Anything):
         return f"{self.used} of {self.limit} minutes a {self.per} used"
 
 
-@dataclass(frozen=True, slots=True)
-class Ordered:
+class Ordered(NamedTuple):
     """The pattern of a block that an administrator made beside the rules."""
 
     target: str

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -30,6 +29,7 @@ from hushlist.core.policy.pass_through import (
     ALWAYS_DECRYPT,
     DECRYPTION,
     END,
+    NOTHING,
     PASS_THROUGH,
     RELAYED,
     AlwaysDecrypted,
@@ -139,25 +139,24 @@ def uses_of(layers: Iterable[Layer], group: str = DEFAULT) -> tuple[LayerUse, ..
     return tuple(LayerUse(layer.name, layer.during) for layer in layers if not layer.groups or group in layer.groups)
 
 
-@dataclass(frozen=True, slots=True)
-class GroupSettings:
+class GroupSettings(NamedTuple):
     """The settings of a group, or of everybody."""
 
     #: actions of categories, by name
-    categories: Mapping[str, ScheduledAction] = field(default_factory=dict)
+    categories: Mapping[str, ScheduledAction] = NOTHING
     #: the action if no rule decides; ``None``: pass
     default: ScheduledAction | None = None
     mode: str = "block"
     #: hosts that are not decrypted
-    pass_through: PassThrough = PassThrough()  # noqa: RUF009  it is immutable
+    pass_through: PassThrough = PassThrough()
     #: which other connections are decrypted: one of ``DECRYPTION``
     decrypt: str = ALL
     #: hosts that are always among them
-    always_decrypted: AlwaysDecrypted = AlwaysDecrypted()  # noqa: RUF009  it is immutable
+    always_decrypted: AlwaysDecrypted = AlwaysDecrypted()
     #: what becomes of open connections that are not decrypted, and would be blocked or decrypted now
     relayed: str = END
     #: those of extensions' keys, by the names of the keys that there are
-    values: Mapping[str, Any] = field(default_factory=dict)
+    values: Mapping[str, Any] = NOTHING
 
     def of(self, key: str) -> Any:
         """The value of an extension's key."""
@@ -169,7 +168,7 @@ class GroupSettings:
         >>> GroupSettings(mode="tag").under("block").mode, GroupSettings().under("off").mode
         ('tag', 'off')
         """
-        return self if MODES.index(option) <= MODES.index(self.mode) else replace(self, mode=option)
+        return self if MODES.index(option) <= MODES.index(self.mode) else self._replace(mode=option)
 
     def behind(self, settings: GroupSettings, fields: MappingReader) -> GroupSettings:
         """A group's own settings, completed by these."""
@@ -177,11 +176,10 @@ class GroupSettings:
         theirs = {name: timed._replace(behind=before.get(name)) for name, timed in settings.categories.items()}
         others = {row.field: getattr(settings, row.field) for row in SETTINGS_KEYS[1:] if row.name in fields}
         values = {**self.values, **settings.values}
-        return replace(self, categories={**before, **theirs}, values=values, **others)
+        return self._replace(categories={**before, **theirs}, values=values, **others)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientConditions:
+class ClientConditions(NamedTuple):
     """Which clients something is for: those that meet every condition; without any, everybody."""
 
     networks: tuple[IPv4Network | IPv6Network, ...] = ()
@@ -203,15 +201,19 @@ class ClientConditions:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Group(ClientConditions):
+class Group(NamedTuple):
     """Clients that are decided alike, and by what."""
 
     name: str
     layers: tuple[LayerUse, ...]
     settings: GroupSettings
     #: every schedule that rules and lists may name
-    timetable: Mapping[str, Schedule] = field(default_factory=dict, hash=False)
+    timetable: Mapping[str, Schedule] = NOTHING
+    #: who they are, as in ``ClientConditions``
+    networks: tuple[IPv4Network | IPv6Network, ...] = ()
+    users: frozenset[str] = frozenset()
+    ports: frozenset[int] = frozenset()
+    devices: frozenset[str] = frozenset()
 
     @property
     def schedules(self) -> dict[str, Schedule]:

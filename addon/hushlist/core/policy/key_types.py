@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from functools import cache, partial
 from pathlib import Path
@@ -25,7 +24,7 @@ from hushlist.core.lists.category_names import category_named, short_names
 from hushlist.core.lists.list_source import LONGEST_REASON, LONGEST_TITLE, ProblemReport, read_octets
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
 from hushlist.core.policy.keys import NONE, Key, Schema, Type
-from hushlist.core.policy.usable_keys import KeyTable, table_of
+from hushlist.core.policy.usable_keys import table_of
 from hushlist.core.system.files import LONGEST_DOCUMENT, Fingerprint, fingerprint, read_private, reason_of
 from hushlist.core.system.late_pattern import late_pattern
 
@@ -37,28 +36,26 @@ SWITCH = ("on", "off")
 _LONGEST_SECRET = 1 << 12
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class Reading:
     """What readers of keys need of the policy that they are in; remembers the files that it names."""
 
-    path: Path
-    report: ProblemReport
-    files: dict[Path, Fingerprint] = field(default_factory=dict)
-    zone: tzinfo = UTC
-    schedules: Mapping[str, Schedule] = field(default_factory=dict)
-    #: the names of the extensions that the policy uses, and their keys
-    extensions: tuple[str, ...] = (ALL_BUILT_IN,)
-    table: KeyTable = field(default_factory=table_of)
-    #: the values of extensions' keys in the policy itself, by their names
-    values: dict[str, Any] = field(default_factory=dict)
-    #: the keys of sealed lists, by their fingerprints; lists that are fetched; and who confirms what lists say
-    seals: dict[str, SealKey] = field(default_factory=dict)
-    subscribed: list[Any] = field(default_factory=list)
-    confirmers: dict[str, Any] = field(default_factory=dict)
-    #: the names of devices, and of groups
-    devices: frozenset[str] = frozenset()
-    groups: tuple[str, ...] = ()
-    layers: tuple[Any, ...] = ()
+    def __init__(self, path: Path, report: ProblemReport, files: dict[Path, Fingerprint] | None = None) -> None:
+        self.path, self.report, self.files = path, report, {} if files is None else files
+        self.zone: tzinfo = UTC
+        self.schedules: Mapping[str, Schedule] = {}
+        #: the names of the extensions that the policy uses, and their keys
+        self.extensions: tuple[str, ...] = (ALL_BUILT_IN,)
+        self.table = table_of()
+        #: the values of extensions' keys in the policy itself, by their names
+        self.values: dict[str, Any] = {}
+        #: the keys of sealed lists, by their fingerprints; lists that are fetched; and who confirms what lists say
+        self.seals: dict[str, SealKey] = {}
+        self.subscribed: list[Any] = []
+        self.confirmers: dict[str, Any] = {}
+        #: the names of devices, and of groups
+        self.devices: frozenset[str] = frozenset()
+        self.groups: tuple[str, ...] = ()
+        self.layers: tuple[Any, ...] = ()
 
     def category(self, text: str) -> str:
         """The normal form of a category's name, as ``category_named`` gives it."""

@@ -6,7 +6,6 @@ A list is a file; or one of an extension's keys says where it is, and the extens
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -122,8 +121,8 @@ class ListEntry(NamedTuple):
     def _with_values(self, file: ListFile) -> ListFile:
         """The file with the values of its keys; of other formats, no rule names groups or schedules."""
         if file.format == FORMATS["yaml"]:
-            file = replace(file, defaults=file.defaults._replace(scope_names=self.scope_names))
-        return replace(file, values=self.values)
+            file = file._replace(defaults=file.defaults._replace(scope_names=self.scope_names))
+        return file._replace(values=self.values)
 
 
 def fields_of_list(entry: YamlNode, reading: Reading) -> MappingReader:

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Any
@@ -62,6 +61,9 @@ BY_NEED = (WHERE_NEEDED, WITHOUT_PAGES)
 KEEP, END = "keep", "end"
 RELAYED = (KEEP, END)
 
+#: what a mapping of a policy is where nothing is said
+NOTHING: Mapping[Any, Any] = {}
+
 Network = IPv4Network | IPv6Network
 #: an entry for everything: a canonical name and whether it covers its subdomains, or a network
 Entry = tuple[bytes, bool] | Network
@@ -69,13 +71,19 @@ Entry = tuple[bytes, bool] | Network
 ReadFile = Callable[[str, int], tuple[Path, bytes] | None]
 
 
-@dataclass(frozen=True, slots=True)
 class HostSet:
-    """Hosts by their names and networks."""
+    """Hosts by their names and networks; immutable."""
 
-    #: canonical names, and whether each covers its subdomains
-    names: frozenset[tuple[bytes, bool]] = frozenset()
-    networks: tuple[Network, ...] = ()
+    def __init__(self, names: frozenset[tuple[bytes, bool]] = frozenset(), networks: tuple[Network, ...] = ()) -> None:
+        #: canonical names, and whether each covers its subdomains
+        self.names = names
+        self.networks = networks
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and vars(other) == vars(self)
+
+    def __hash__(self) -> int:
+        return hash(self.entries)
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -102,18 +110,27 @@ class HostSet:
         return True
 
 
-@dataclass(frozen=True, slots=True)
 class PassThrough(HostSet):
     """The hosts that are not decrypted, for a group or for everybody."""
 
-    #: what to do when a client refuses the proxy's certificate
-    on_failure: str = REPORT
-    #: the file that such a host is added to
-    file: Path | None = None
-    #: its place in the policy, as ``file:line``
-    place: str | None = None
-    #: those of one port alone
-    by_port: Mapping[int, HostSet] = field(default_factory=dict, hash=False)
+    def __init__(
+        self,
+        names: frozenset[tuple[bytes, bool]] = frozenset(),
+        networks: tuple[Network, ...] = (),
+        on_failure: str = REPORT,
+        file: Path | None = None,
+        place: str | None = None,
+        by_port: Mapping[int, HostSet] = NOTHING,
+    ) -> None:
+        super().__init__(names, networks)
+        #: what to do when a client refuses the proxy's certificate
+        self.on_failure = on_failure
+        #: the file that such a host is added to
+        self.file = file
+        #: its place in the policy, as ``file:line``
+        self.place = place
+        #: those of one port alone
+        self.by_port = by_port
 
     @property
     def entries(self) -> frozenset[object]:
@@ -130,12 +147,18 @@ class PassThrough(HostSet):
         return self.covers(host) or (port in self.by_port and self.by_port[port].covers(host))
 
 
-@dataclass(frozen=True, slots=True)
 class AlwaysDecrypted(HostSet):
     """The hosts that ``decrypt: where-needed`` decrypts in any case, for a group or for everybody."""
 
-    #: ``hrn:`` names in normal form; hosts that a rule of one of them, or of one below it, names as a whole
-    categories: frozenset[str] = frozenset()
+    def __init__(
+        self,
+        names: frozenset[tuple[bytes, bool]] = frozenset(),
+        networks: tuple[Network, ...] = (),
+        categories: frozenset[str] = frozenset(),
+    ) -> None:
+        super().__init__(names, networks)
+        #: ``hrn:`` names in normal form; hosts that a rule of one of them, or of one below it, names as a whole
+        self.categories = categories
 
     def has(self, category: str | None) -> bool:
         """Whether a rule's category is one of them, or below one."""

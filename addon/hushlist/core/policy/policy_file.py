@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hushlist.core.errors import Problem, SourceError
 from hushlist.core.extension import ALL_BUILT_IN, Extension, ListFormat, usable_extensions
@@ -15,7 +14,7 @@ from hushlist.core.lists.list_formats import FOLDERS, UNTOLD, by_head, files_of_
 from hushlist.core.lists.list_source import ListDefaults
 from hushlist.core.match.rule import Action, Rule
 from hushlist.core.policy.groups import DEFAULT, Group, GroupSettings, uses_of
-from hushlist.core.policy.pass_through import HostSet
+from hushlist.core.policy.pass_through import NOTHING, HostSet
 from hushlist.core.policy.proxy_settings import NameAnswers, OnFailure
 from hushlist.core.policy.times import rules_of_zone
 from hushlist.core.policy.usable_keys import default_of
@@ -27,8 +26,7 @@ if TYPE_CHECKING:
     from hushlist.core.policy.recurrence import Schedule
 
 
-@dataclass(frozen=True, slots=True)
-class ListFile:
+class ListFile(NamedTuple):
     """A list that a policy names, and how its file is read."""
 
     path: Path
@@ -40,11 +38,14 @@ class ListFile:
     #: whether its report keeps every problem
     tells_all: bool = False
     #: the values of extensions' keys, by their names
-    values: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    values: Mapping[str, Any] = NOTHING
     #: the file that is read in its place, while it is held back
     copy: Path | None = None
     #: where it was fetched from, if it is a copy
     url: str | None = None
+
+    def __hash__(self) -> int:
+        return hash(self.path)  # ``values`` has no hash
 
     @property
     def gate(self) -> Any:
@@ -61,8 +62,7 @@ class ListFile:
         return self.url or str(self.path)
 
 
-@dataclass(frozen=True, slots=True)
-class Layer:
+class Layer(NamedTuple):
     """Rules of equal precedence."""
 
     name: str
@@ -72,14 +72,13 @@ class Layer:
     #: when the layer is in use, if not always
     during: Schedule | None = None
     #: the values of extensions' keys, by their names
-    values: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    values: Mapping[str, Any] = NOTHING
     #: the groups that it is for, if not everybody
     groups: tuple[str, ...] = ()
     line: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
+class Policy(NamedTuple):
     """A policy without the rules of its lists; immutable."""
 
     source: str
@@ -89,39 +88,39 @@ class Policy:
     #: groups of clients, the first that fits is used; everybody's group is not among them
     groups: tuple[Group, ...] = ()
     #: settings for clients in no group
-    settings: GroupSettings = GroupSettings()  # noqa: RUF009  it is immutable
+    settings: GroupSettings = GroupSettings()
     #: its schedules, by their names
-    schedules: Mapping[str, Schedule] = field(default_factory=dict)
+    schedules: Mapping[str, Schedule] = NOTHING
     #: the time zone of times in the policy
     zone: tzinfo = UTC
     #: the administrator's own template of the block page
     block_page: Path | None = None
     #: the answer for blocked names
-    name_answers: NameAnswers = NameAnswers()  # noqa: RUF009  it is immutable
+    name_answers: NameAnswers = NameAnswers()
     #: origins to which fields go on that servers believe, and whose requests are decided by these, too
-    kept_headers: HostSet = HostSet()  # noqa: RUF009  it is immutable
+    kept_headers: HostSet = HostSet()
     #: what to do with requests if the filter fails
-    on_failure: OnFailure = OnFailure()  # noqa: RUF009  it is immutable
+    on_failure: OnFailure = OnFailure()
     #: whether a start ends if a name of mitmproxy is missing that the filter replaces
     requires_patches: bool = False
     #: what to do where a filter of an Adblock list depends on a context that is not known: block or pass
     unknown_context: Action = Action.PASS
     #: the keys of sealed lists, by their fingerprints
-    seals: dict[str, SealKey] = field(default_factory=dict)
+    seals: Mapping[str, SealKey] = NOTHING
     #: the names of the extensions that it uses
     extensions: tuple[str, ...] = (ALL_BUILT_IN,)
     #: those of extensions' keys, by the names of the keys that there are
-    values: dict[str, Any] = field(default_factory=dict)
+    values: Mapping[str, Any] = NOTHING
     #: lists that are held back, so that their last good copies are in force: why, for people
-    held: dict[Path, str] = field(default_factory=dict)
+    held: Mapping[Path, str] = NOTHING
     #: what changes when a person has another copy of a list in force
-    pointers: dict[Path, Fingerprint] = field(default_factory=dict)
+    pointers: Mapping[Path, Fingerprint] = NOTHING
     #: its lists that are fetched, also those of which there is no copy
     subscribed: tuple[Any, ...] = ()
     #: lists of prefixes, which have to be confirmed, by the rules' ``confirmer``
-    confirmers: Mapping[str, Confirmer] = field(default_factory=dict)
+    confirmers: Mapping[str, Confirmer] = NOTHING
     #: the fingerprint of every file of the policy, taken before it was read
-    files: dict[Path, Fingerprint] = field(default_factory=dict)
+    files: Mapping[Path, Fingerprint] = NOTHING
     #: the SHA-256 of the policy file, in hexadecimal; empty for a policy that is in no file
     digest: str = ""
 
@@ -172,7 +171,9 @@ class Policy:
 class PolicyError(SourceError):
     """A policy cannot be used; ``files`` are those that were read: if they change, trying again makes sense."""
 
-    def __init__(self, problems: Iterable[Problem], files: dict[Path, Fingerprint], *, may_pass: bool = False) -> None:
+    def __init__(
+        self, problems: Iterable[Problem], files: Mapping[Path, Fingerprint], *, may_pass: bool = False
+    ) -> None:
         super().__init__(problems)
         self.files = files
         #: whether the files may be good, and the machine failed: a full disk, a killed process

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -75,7 +74,7 @@ def read_policy(
 
         document = read_document(octets, report)
     return (
-        None if document is None else replace(_PolicyReader(Reading(path, report, files)).read(document), digest=digest)
+        None if document is None else _PolicyReader(Reading(path, report, files)).read(document)._replace(digest=digest)
     )
 
 
@@ -272,7 +271,7 @@ class _PolicyReader:
         self._check_names(fields, "layer", layers, DEFAULT_LAYER, "this name stands for what no layer decides")
         reading.layers = layers
         settings = read_settings(fields, reading)
-        settings = replace(settings, values={**table.foreign_defaults("group"), **settings.values})
+        settings = settings._replace(values={**table.foreign_defaults("group"), **settings.values})
         groups = tuple(read_group(node, settings, reading) for node in fields.items("groups"))
         self._check_names(fields, "group", groups, DEFAULT, "this is the name of the group of everybody who is in none")
         return Policy(

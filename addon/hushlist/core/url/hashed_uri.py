@@ -9,7 +9,6 @@ Spec: draft-feather-hashed-uri-03
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
 from hashlib import sha1, sha256
 from typing import NamedTuple
 
@@ -62,8 +61,7 @@ class HashKey(NamedTuple):
         return StringKind(self.variant, self.query, self.fragment)
 
 
-@dataclass(frozen=True, slots=True)
-class HashedUri:
+class HashedUri(NamedTuple):
     """A hashed URI: a digest, and the key that says how to compute one."""
 
     key: HashKey

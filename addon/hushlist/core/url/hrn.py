@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import zip_longest
+from typing import NamedTuple
 
 from hushlist.core.errors import UrlError
 from hushlist.core.system.late_pattern import late_pattern
@@ -50,8 +50,7 @@ _NOT_IN_HOST = late_pattern(r"[^0-9A-Za-z.\-]")
 _HOSTNUMBER = late_pattern(r"[0-9]+\.[0-9]+\.[0-9]+\.[0-9]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Hrn:
+class Hrn(NamedTuple):
     """One `hrn:` name in normal form, as `parse_hrn` makes it: under a host, or under a UUID.
 
     >>> parse_hrn("HRN://John.Doe@Widgets.ORG/%74hesis")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from enum import Enum, auto
 from functools import lru_cache, partial
 from itertools import chain
@@ -151,7 +150,7 @@ def _others(request: Request, references: Iterable[bytes]) -> Iterator[Request]:
             fault = fault or _TOO_MANY
         fault = fault or (Excess("its headers name other targets that are too long") if is_long else None)
         names = tuple(dict.fromkeys(hosts))[: MOST_HOSTS + 1]
-        yield replace(request, hosts=names, target=rooted(target), fault=request.fault or fault)
+        yield request._replace(hosts=names, target=rooted(target), fault=request.fault or fault)
 
 
 def _below(path: bytes, prefixes: Sequence[bytes]) -> Iterator[bytes]:
@@ -199,8 +198,7 @@ def request_of_target(url: bytes) -> Request:
     before, mark, fragment = url.partition(b"#")
     request = request_as_written(before)
     hosts, fault = looked_up(list(request.hosts))
-    return replace(
-        request,
+    return request._replace(
         hosts=tuple(dict.fromkeys(hosts)),
         target=request.target + mark + fragment,
         fault=request.fault or _fault_of_target(url) or fault,
@@ -317,11 +315,11 @@ _LONGEST_NAMES = 2 * MOST_HOSTS * LONGEST_NAME
 LONGEST_HEADERS = 1 << 16
 
 
-@dataclass
 class HeadLimit:
     """How long a head may be."""
 
-    octets: int = LONGEST_HEADERS
+    def __init__(self) -> None:
+        self.octets = LONGEST_HEADERS
 
 
 #: what the proxy's option says

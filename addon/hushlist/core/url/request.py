@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 from hushlist.core.errors import Excess, UrlError
 from hushlist.core.system.late_pattern import late_pattern
@@ -43,44 +43,75 @@ class StatedContext(NamedTuple):
     leads: tuple[bytes, ...] = ()
 
 
-@dataclass(slots=True, unsafe_hash=True)  # not frozen: that is slow to make, and every request makes one
 class Request:
     """A request as sent: raw octets, nothing decoded.
 
     A target that is too long is a fault, and only its beginning is kept. So it costs only a look at its length.
     """
 
-    #: http or https
-    scheme: bytes
-    #: every host that the request names, the target's first; without port; addresses with or without brackets
-    hosts: tuple[bytes, ...]
-    port: int
-    #: path with query
-    target: bytes
-    #: known only if the request comes from another source than a proxy
-    fragment: bytes | None = None
-    #: the part before "@" in the authority; checks look at it, and it is never shown
-    userinfo: bytes | None = None
-    #: why it is not exactly one request
-    fault: str | None = None
-    #: media types from Content-Type and Accept, if a check needs them
-    media: tuple[bytes, ...] = ()
-    #: the one of several ``hosts`` that the client did not choose as a name, such as the address in transparent mode.
-    #: Rules that fit it count, but the policy's default action applies only to the names.
-    destination: bytes | None = None
-    #: method and header fields, as the client sent them: they tell who asks, and what for (``core/match/context.py``)
-    method: bytes = field(default=b"", compare=False)
-    fields: Sequence[Sequence[bytes]] = field(default=(), compare=False)
-    #: what is known of it besides
-    context: StatedContext | None = None
-    #: the names and addresses that its hosts lead to by DNS, where they were looked up
-    leads: tuple[bytes, ...] = field(default=(), compare=False)
-    #: what else of the server its header fields name, such as the copy's place in WebDAV: the strictest decision holds
-    others: tuple[Request, ...] = ()
+    __slots__ = (
+        *("context", "destination", "fault", "fields", "fragment", "hosts", "leads", "media", "method", "others"),
+        *("port", "scheme", "target", "userinfo"),
+    )
 
-    def __post_init__(self) -> None:
-        if len(self.target) > LONGEST_TARGET:
-            self.target, self.fault = cut(self.target), self.fault or _TOO_LONG
+    def __init__(
+        self,
+        scheme: bytes,
+        hosts: tuple[bytes, ...],
+        port: int,
+        target: bytes,
+        fragment: bytes | None = None,
+        userinfo: bytes | None = None,
+        fault: str | None = None,
+        media: tuple[bytes, ...] = (),
+        destination: bytes | None = None,
+        method: bytes = b"",
+        fields: Sequence[Sequence[bytes]] = (),
+        context: StatedContext | None = None,
+        leads: tuple[bytes, ...] = (),
+        others: tuple[Request, ...] = (),
+    ) -> None:
+        if len(target) > LONGEST_TARGET:
+            target, fault = cut(target), fault or _TOO_LONG
+        #: http or https
+        self.scheme = scheme
+        #: every host that the request names, the target's first; without port; addresses with or without brackets
+        self.hosts = hosts
+        self.port = port
+        #: path with query
+        self.target = target
+        #: known only if the request comes from another source than a proxy
+        self.fragment = fragment
+        #: the part before "@" in the authority; checks look at it, and it is never shown
+        self.userinfo = userinfo
+        #: why it is not exactly one request
+        self.fault = fault
+        #: media types from Content-Type and Accept, if a check needs them
+        self.media = media
+        #: the one of several ``hosts`` that the client did not choose as a name, such as the address in transparent
+        #: mode. Rules that fit it count, but the policy's default action applies only to the names.
+        self.destination = destination
+        #: method and header fields, as the client sent them: they tell who asks, and what for
+        #: (``core/match/context.py``)
+        self.method = method
+        self.fields = fields
+        #: what is known of it besides
+        self.context = context
+        #: the names and addresses that its hosts lead to by DNS, where they were looked up
+        self.leads = leads
+        #: what else of the server its header fields name, such as the copy's place in WebDAV: the strictest decision
+        #: holds
+        self.others = others
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Request) and _compared(self) == _compared(other)
+
+    def __hash__(self) -> int:
+        return hash(_compared(self))
+
+    def _replace(self, **changes: Any) -> Request:
+        """The request with other values in some fields, as of a named tuple."""
+        return Request(**{**{name: getattr(self, name) for name in self.__slots__}, **changes})
 
     @property
     def url(self) -> bytes:
@@ -112,6 +143,8 @@ class Request:
         return is_usual and b"%b://%b%b" % (self.scheme, b"".join(self.hosts[:1]), self.target) == canonical
 
 
+#: what makes two requests different
+_compared = attrgetter(*(name for name in Request.__slots__ if name not in ("method", "fields", "leads")))
 _TOO_LONG = Excess(f"its target has more than {LONGEST_TARGET:,} octets")
 _PORT = late_pattern(rb"0*([0-9]{1,5})")
 

@@ -6,7 +6,6 @@ Spec: RFC 9112, 3 and 6; HTML, 4.10.21.7 (URL-encoded form data)
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from itertools import chain
 
@@ -92,9 +91,9 @@ def _fault_of_form(form: bytes, fields: Sequence[Sequence[bytes]]) -> str | None
 def with_form(request: Request, form: bytes, keys: Collection[bytes]) -> Request:
     """The request, and as if the fields of a form with some names were its query; no other field is told of."""
     if (why := _fault_of_form(form, request.fields)) is not None:
-        return replace(request, fault=request.fault or Excess(why))
+        return request._replace(fault=request.fault or Excess(why))
     mark = b"&" if b"?" in request.target else b"?"
     fields = (field for field in form.split(b"&") if any(parameter_name(part) in keys for part in field.split(b";")))
     query = b"&".join(fields).translate(None, b"\r").replace(b"\n", b"%0A").replace(b" ", b"+")
-    read = replace(request, target=request.target + mark + query, others=())
-    return replace(request, others=(*request.others, read))
+    read = request._replace(target=request.target + mark + query, others=())
+    return request._replace(others=(*request.others, read))

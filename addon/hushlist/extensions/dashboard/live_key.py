@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from hushlist.core.lists.yaml_nodes import MappingReader
 from hushlist.core.policy.groups import CLIENTS, USERS, ClientConditions
 from hushlist.core.policy.key_types import Reading, names_of, read_rows, switch_or
@@ -22,7 +20,7 @@ def _live(fields: MappingReader, reading: Reading) -> ClientConditions:
         fields.refuse_empty(key, f"expected some {key}")  # otherwise it would allow everybody
     conditions = ClientConditions(**read_rows(_LIVE_KEYS, fields, reading))
     # a list of others' addresses must not lock out whoever is at the machine itself
-    return replace(conditions, networks=(*LOOPBACK.networks, *conditions.networks))
+    return conditions._replace(networks=(*LOOPBACK.networks, *conditions.networks))
 
 
 #: its value is ``None`` for ``off`` and for errors

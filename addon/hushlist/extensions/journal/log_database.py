@@ -220,7 +220,7 @@ class LogFilters:
         parts, values = ["TRUE"], list[str | None]()
         for name, part in _CONDITIONS.items():
             value = getattr(self, name)
-            if isinstance(value, Sequence) and not isinstance(value, str):
+            if part.endswith("IN (?)"):
                 if value:
                     parts.append(part.replace("?", ", ".join("?" * len(value))))
                     values += map(accepted, value)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from time import monotonic, time
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
@@ -147,7 +146,7 @@ class PageNeeds(Part):
         engine, request = self._runtime.engine, judgement.request
         if engine is None:
             return False
-        alone = (replace(request, hosts=(host,), destination=host) for host in request.hosts)
+        alone = (request._replace(hosts=(host,), destination=host) for host in request.hosts)
         return all(engine.decide(each, client=judgement.client).action not in STOPPING for each in alone)
 
     def passed(

@@ -86,7 +86,7 @@ def _answer(work: str, path: Path, before: Path | None, ports: tuple[int, ...]) 
     try:
         policy, engine, warnings = _tried(path, text.encode("utf-8"), before, ports)
     except (PolicyError, SourceError) as error:
-        return {"problems": [astuple(problem) for problem in error.problems]}
+        return {"problems": [*error.problems]}
     if who is not None and (why := Editor(*who).lock_out(policy)):
         return {"problems": [(str(path), 0, "lock-out", why)]}
     answer: dict[str, object] = {"warnings": [str(warning) for warning in warnings[:_SHOWN]]}

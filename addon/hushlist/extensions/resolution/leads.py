@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from time import monotonic
 from weakref import WeakKeyDictionary
 
@@ -64,7 +63,7 @@ class Leads(Part):
             self._decided[client.address, name] = resolution, monotonic()
         leads = tuple(lead for resolution in resolutions for lead in resolution.leads)
         fault = next((resolution.fault for resolution in resolutions if resolution.fault is not None), None)
-        return request if leads == request.leads and fault is None else replace(request, leads=leads, fault=fault)
+        return request if leads == request.leads and fault is None else request._replace(leads=leads, fault=fault)
 
     async def server_connect(self, data: ServerConnectionHookData) -> None:
         """Connect to the addresses that were decided; decide them, if they are not, or no longer hold."""

@@ -186,7 +186,7 @@ class Gate:
                 foreign = KeyTable(extensions_named(self.policy.extensions)).foreign()
                 name = detect_format(current.path, foreign=foreign).form
                 form = form if name is None else format_named(name)
-        copy = chunk_list(replace(file, format=form, copy=current.path))
+        copy = chunk_list(file._replace(format=form, copy=current.path))
         if copy.digest != current.digest:
             why = f"it has changed, and its last good copy is damaged: remove {current.path} to use it as it is"
             raise PolicyError([Problem(str(file.path), 0, "list", why)], {**self.policy.files, **self.pointers})
@@ -256,7 +256,7 @@ def judge(
     if is_known and good.file.format is new.file.format and new.file.format.is_by_line and new.length > _LONG:
         short = shorten(good, new, folder, _most_lost(limits))
         if short is not None:
-            was, now = (chunk_list(replace(new.file, copy=path)) for path in short)
+            was, now = (chunk_list(new.file._replace(copy=path)) for path in short)
             strict = limits._replace(is_own=True)
             if _compared(was, now, popular, strict, folder, 1, None) == () and now.report.bad <= was.report.bad:
                 return (), True
@@ -322,10 +322,10 @@ def with_copies(policy: Policy, files: Iterable[ListFile]) -> Policy:
 
     def read_so(file: ListFile) -> ListFile:
         copy = copies.get(file.path, file)
-        return replace(file, format=copy.format, copy=copy.copy)
+        return file._replace(format=copy.format, copy=copy.copy)
 
-    layers = (replace(layer, lists=tuple(map(read_so, layer.lists))) for layer in policy.layers)
-    return replace(policy, layers=tuple(layers))
+    layers = (layer._replace(lists=tuple(map(read_so, layer.lists))) for layer in policy.layers)
+    return policy._replace(layers=tuple(layers))
 
 
 def _unreadable(report: ProblemReport, limits: GateLimits) -> tuple[str, ...]:

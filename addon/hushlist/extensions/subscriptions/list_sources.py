@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from hushlist.core.errors import SourceError, did_you_mean
 from hushlist.core.lists.list_formats import FOLDERS
 from hushlist.core.lists.list_source import ListDefaults
@@ -60,7 +58,7 @@ def copies(
     version = store.current()
     if version is not None:
         files = list_files(version.path, form, defaults, reading.is_there, foreign)
-        return [replace(file, url=url, values={"gate": gate}) for file in files]
+        return [file._replace(url=url, values={"gate": gate}) for file in files]
     if not subscription.is_optional:
         fault, update = store.state().fault, f"hushlist update --policy {reading.path}"
         tried = f", and fetching it failed: {fault}; '{update}' tries again" if fault else f": run '{update}'"

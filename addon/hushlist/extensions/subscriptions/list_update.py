@@ -374,7 +374,7 @@ def _doubts(
             and (requests := logged_requests(basis.policy.of("log")))
         ):
             with _WEIGHING:
-                reasons = weigh(basis.policy, replace(new.file, path=old.file.path, copy=path), requests, _compiled)
+                reasons = weigh(basis.policy, new.file._replace(path=old.file.path, copy=path), requests, _compiled)
         if reasons and is_list:
             return reasons, True
     else:
@@ -397,4 +397,4 @@ def _compiled(policy: Policy) -> Index:
 
 def _chunked(subscribed: SubscribedList, path: Path) -> ChunkedList:
     (file,) = list_files(path, subscribed.form, subscribed.defaults, foreign=extensions_named(subscribed.foreign))
-    return chunk_list(replace(file, url=subscribed.subscription.url, values={"gate": subscribed.gate}))
+    return chunk_list(file._replace(url=subscribed.subscription.url, values={"gate": subscribed.gate}))

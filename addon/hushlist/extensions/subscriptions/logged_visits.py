@@ -12,7 +12,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -108,4 +107,4 @@ def changed_requests(
 def _engine(policy: Policy, index: Index, name: str) -> Engine:
     """An engine for which everybody is in one group; without a group of this name, in everybody's."""
     groups = tuple(Group(group.name, group.layers, group.settings) for group in policy.groups if group.name == name)
-    return Engine(replace(policy, groups=groups), index)
+    return Engine(policy._replace(groups=groups), index)

@@ -307,7 +307,7 @@ class UnblockHandler(Part):
         """What the page of a stopped request offers."""
         offered = self._offer(request, judgement)
         if offered is not None and judgement.reference is not None and is_of_file(judgement):
-            self._files[judgement.reference] = judgement._replace(request=replace(judgement.request, fields=()))
+            self._files[judgement.reference] = judgement._replace(request=judgement.request._replace(fields=()))
         return offered
 
     def _file_of(self, judgement: Judgement, reference: str | None) -> Judgement:

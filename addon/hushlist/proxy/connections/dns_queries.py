@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Iterator
-from dataclasses import replace
 from functools import partial
 from ipaddress import IPv4Address, IPv6Address
 from struct import error as StructError  # noqa: N812
@@ -124,7 +123,7 @@ class DnsQueries:
             return
         request, leads = request_of_question(flow.request), [host for hosts in _leads_to(response) for host in hosts]
         for start in range(0, len(leads), _IN_A_ROW):
-            judgement = await self._judge(replace(request, leads=tuple(leads[start : start + _IN_A_ROW])), client)
+            judgement = await self._judge(request._replace(leads=tuple(leads[start : start + _IN_A_ROW])), client)
             if judgement is not None and judgement.stops:
                 self._act(flow, judgement)
                 return

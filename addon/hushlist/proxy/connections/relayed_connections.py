@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -72,7 +71,7 @@ class RelayedConnections:
         Without a judgement, the filter is off for the client, and may not be so for as long as the connection lasts.
         """
         has_grant = judgement is not None and judgement.decision.grant is not None
-        request = replace(request, leads=() if judgement is None else judgement.request.leads)
+        request = request._replace(leads=() if judgement is None else judgement.request.leads)
         self._relayed.setdefault(client, _Relayed(request, why_end, has_grant))
         if judgement is not None:
             for passed in self._parts.passed:

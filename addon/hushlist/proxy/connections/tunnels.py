@@ -159,7 +159,7 @@ class Tunnels:
         try:
             request = request_of_connect(flow)
             if self._loops.is_loop(flow.client_conn, flow.server_conn):
-                request = replace(request, fault=LOOP)
+                request = request._replace(fault=LOOP)
             judgement = await self._judge(request, client_of_flow(flow))
             if judgement is None:
                 return
@@ -244,7 +244,7 @@ class Tunnels:
         client, engine = client_of_connection(context.client), self._runtime.engine
         settings = self._runtime.settings(client)
         is_never, is_hidden = settings.decrypt == NEVER, hides_name(data.client_hello)
-        hidden = replace(request, fault=_HIDDEN) if is_hidden else request
+        hidden = request._replace(fault=_HIDDEN) if is_hidden else request
         why_decrypt = partial(self._why_decrypt, hidden, sni, address, tuple(data.client_hello.alpn_protocols))
         judgement = await self._judge(hidden if is_never else request, client)
         if engine is not self._runtime.engine:  # while somebody was asked
@@ -420,7 +420,7 @@ class Tunnels:
         settings = self._runtime.settings(who)
         is_passed = not is_inner and way_through(settings.pass_through, request, None, address) is not None
         is_named = is_passed or is_raw(to_bytes(address[0]), address[1], is_inner=is_inner)
-        judged = request if is_named else replace(request, fault=request.fault or _OTHER)
+        judged = request if is_named else request._replace(fault=request.fault or _OTHER)
         judgement = await self._judge(judged, who)
         if engine is not self._runtime.engine:  # while somebody was asked
             return await self._early(request, client, address, is_inner=is_inner)
@@ -536,7 +536,7 @@ class Tunnels:
         early = await self._early_of(context)
         if fault == _HIDDEN or early.is_named:
             who = client_of_connection(context.client)
-            early = replace(early, judgement=await self._judge(replace(early.request, fault=fault), who))
+            early = replace(early, judgement=await self._judge(early.request._replace(fault=fault), who))
         if early.passes:
             return chosen
         self._refuse(early, "it is neither HTTP nor TLS")
@@ -598,7 +598,7 @@ class Tunnels:
         if host is not None:
             names.append(host[1].strip().decode("utf-8", "surrogateescape"))
         request = request_of_connection(scheme, context.server.address, names, context.client.proxy_mode)
-        judgement = await self._judge(replace(request, fault=fault or request.fault), client)
+        judgement = await self._judge(request._replace(fault=fault or request.fault), client)
         is_same = engine is self._runtime.engine  # else another policy came while somebody was asked
         return judgement if is_same else await self._judge_raw(chosen, sent)
 

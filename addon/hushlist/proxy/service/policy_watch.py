@@ -9,7 +9,7 @@ itself lets requests pass then. Later, a broken change is reported, and the last
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -43,7 +43,7 @@ DUE_INTERVAL = 5.0
 #: seconds between two reports of a problem, and between two tries to recover from a fault of the machine
 RETRY = 60.0
 
-_Files = dict[Path, Fingerprint]
+_Files = Mapping[Path, Fingerprint]
 #: stands for a file that has still to be read
 UNREAD: Fingerprint = (-1, -1, -1, -1)
 

@@ -11,7 +11,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import date
 from functools import lru_cache, partial
 from operator import itemgetter
@@ -208,12 +208,12 @@ def replaced(policy: Policy, old: Path, new: Path) -> tuple[DiffSide, DiffSide]:
             replacements = _replacements(file, of_layer, new, is_folder=old.is_dir())
             news += replacements
             lists += replacements
-        layers.append(replace(layer, lists=tuple(lists)))
+        layers.append(layer._replace(lists=tuple(lists)))
     if not news:
         raise SourceError([Problem(str(new), 0, "list", f"nothing in it can stand in the place of {old}")])
     files = {path: seen for path, seen in policy.files.items() if not _is_of(path, old)}
     files |= fingerprints(file.path for file in news)
-    return _side(old, olds, policy), _side(new, news, replace(policy, layers=tuple(layers), files=files))
+    return _side(old, olds, policy), _side(new, news, policy._replace(layers=tuple(layers), files=files))
 
 
 def _is_of(path: Path, old: Path) -> bool:
@@ -229,8 +229,8 @@ def _replacements(file: ListFile, olds: Sequence[ListFile], new: Path, *, is_fol
     """
     defaults = file.defaults._replace(name=file.defaults.name or file.path.stem)
     if not is_folder:
-        return [replace(file, path=new, defaults=defaults)]
-    files = [replace(file, path=new / file.path.name, defaults=defaults)]
+        return [file._replace(path=new, defaults=defaults)]
+    files = [file._replace(path=new / file.path.name, defaults=defaults)]
     if file is olds[0]:
         names = {file_.path.name for file_ in olds}
         more = files_of_folder(new, "squidguard", Path.exists)

@@ -6,7 +6,6 @@ import argparse
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -101,7 +100,7 @@ def lint_lists(arguments: argparse.Namespace) -> int:
     policies = {path: policy_at(path) for path in arguments.lists if diff_job.is_policy(path)}
     others = command_options.files_of((path for path in arguments.lists if path not in policies), arguments, key)
     of_policies = (file for policy in policies.values() for layer in policy.layers for file in layer.lists)
-    by_path = {file.path.absolute(): replace(file, tells_all=arguments.all) for file in (*others, *of_policies)}
+    by_path = {file.path.absolute(): file._replace(tells_all=arguments.all) for file in (*others, *of_policies)}
     files = list(by_path.values())
     popular = command_options.popular_domains(arguments.popular)
     table = read_key_table(arguments.key_file)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from itertools import groupby
 from pathlib import Path
@@ -340,7 +340,7 @@ def _put(content: bytes | Path, target: Path) -> None:
 
 def _renamed(problems: Iterable[Problem], made: Path, folder: Path) -> list[Problem]:
     """Problems with the names that the files get."""
-    return [replace(problem, source=problem.source.replace(str(made), str(folder))) for problem in problems]
+    return [problem._replace(source=problem.source.replace(str(made), str(folder))) for problem in problems]
 
 
 def by_network(clients: Iterable[tuple[str, _Who]]) -> Iterator[tuple[_Who, list[str]]]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -246,7 +246,7 @@ class Release:
                 f"{released.name}: {result.added:,} came to {result.old:,} rules, more than {limits.added} %"
             )
         gate = GateLimits(loses=limits.loses, is_own=True)
-        old, new = (chunk_list(replace(side.files[0], values={"gate": gate})) for side in sides)
+        old, new = (chunk_list(side.files[0]._replace(values={"gate": gate})) for side in sides)
         with TemporaryDirectory() as name:
             reasons, _ = judge(old, new, self.popular, Path(name), None, self.progress)
         if reasons:

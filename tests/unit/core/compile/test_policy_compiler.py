@@ -313,7 +313,7 @@ def test_a_list_that_is_cut_at_any_line_gives_the_same(
         monkeypatch.setattr(list_chunks, "PIECE", size)
         cut = compile_policy(tmp_path / "policy.yaml", cache=IndexCache(tmp_path / f"cache {size}"))
         pieces.add(len(list_chunks.chunk_list(whole.policy.layers[0].lists[0]).chunks))
-        assert cut.report == whole.report
+        assert cut.report.to_plain() == whole.report.to_plain()
         assert answers(cut.index, rules) == expected
         assert len(cut.index) == len(whole.index)
     assert max(pieces) >= text.count("\n")

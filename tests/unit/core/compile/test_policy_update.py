@@ -3,7 +3,6 @@
 import os
 import random
 from collections.abc import Callable
-from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
 from types import ModuleType
@@ -104,7 +103,7 @@ def said(compiled: Compiled) -> tuple[object, ...]:
     """All that is found and told."""
     index = compiled.index
     index.verify()
-    report = asdict(CompileReport.of(index))
+    report = CompileReport.of(index).to_plain()
     urls = [split_web(f"http://{name}{path}".encode()) for name in (*NAMES, "co.uk") for path in ("/", "/a/b?c")]
     found = [[(match.rule, match.expression) for match in index.find(url)] for url in urls]
     return report, len(index), index.directory.rules, index.directory.opaque, sorted(map(repr, index.places())), found

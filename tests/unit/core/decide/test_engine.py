@@ -3,7 +3,6 @@
 import hashlib
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from ipaddress import ip_network
 from math import inf
@@ -142,15 +141,15 @@ def test_what_takes_too_much_work_is_blocked_whatever_the_policy_says(unparsable
         (Request(b"http", hosts[:1], 80, b"/%252f..%255c;x/..%253f//" * 4), "its path can be read in too many ways"),
         (Request(b"http", hosts[:4], 80, _RICH), "its names and its path together can be read in too many ways"),
         (
-            replace(
-                request(hosts[0]), others=tuple(Request(b"http", hosts[:3], 80, _RICH + b"/%d" % n) for n in range(4))
+            request(hosts[0])._replace(
+                others=tuple(Request(b"http", hosts[:3], 80, _RICH + b"/%d" % n) for n in range(4))
             ),
             "its path can be read in too many ways",
         ),
     ):
         decision = engine.decide(one)
         assert (decision.action, decision.fault, decision.winner) == (Action.BLOCK, fault, None)
-        refused = engine.decide(replace(one, hosts=(b"bad.example", *one.hosts)))
+        refused = engine.decide(one._replace(hosts=(b"bad.example", *one.hosts)))
         assert (refused.action, [own.text for own in refused.matches]) == (Action.BLOCK, ["bad.example/"])
 
 
@@ -171,7 +170,7 @@ def test_a_decision_ends_with_the_first_that_nothing_can_make_stricter(monkeypat
     others = (Request(b"http", (b"c.example",), 80, b"/x/../%2e"),)
     one = Request(b"http", (b"blocked.example", b"b.example"), 80, _RICH, others=others)
     assert (engine.decide(one).action, looked_up) == (Action.BLOCK, [])
-    assert engine.decide(replace(one, hosts=(b"b.example",), fault="it is none")).fault == "it is none"
+    assert engine.decide(one._replace(hosts=(b"b.example",), fault="it is none")).fault == "it is none"
     assert looked_up == [b"b.example"]
 
 
@@ -214,7 +213,7 @@ def test_the_address_that_a_tunnel_leads_to_allows_nothing_and_needs_no_rule() -
     settings = GroupSettings(default=ScheduledAction(Action.BLOCK, "policy.yaml", 1))
     for address, action in (("2002::/16", Action.ALLOW), ("10.0.0.0/8", Action.BLOCK)):
         engine = engine_of(f"rules: [{{address: '{address}', action: allow}}]")
-        engine = Engine(replace(engine.policy, settings=settings), engine.index)
+        engine = Engine(engine.policy._replace(settings=settings), engine.index)
         assert engine.decide(request(b"[2002:a14:1e28::1]")).action is action
 
 
@@ -713,7 +712,8 @@ def timed(actions: Sequence[Action] = CATEGORY_ACTIONS) -> st.SearchStrategy[Sch
 
 def group_settings() -> st.SearchStrategy[GroupSettings]:
     default = st.none() | timed(DEFAULT_ACTIONS)
-    return st.builds(GroupSettings, st.dictionaries(st.sampled_from(CATEGORIES), timed(), max_size=3), default)
+    said = st.dictionaries(st.sampled_from(CATEGORIES), timed(), max_size=3)
+    return st.tuples(said, default).map(lambda some: GroupSettings(*some))
 
 
 def groups() -> st.SearchStrategy[tuple[Group, ...]]:
@@ -723,9 +723,9 @@ def groups() -> st.SearchStrategy[tuple[Group, ...]]:
     networks = st.sampled_from([(), (), (ip_network("10.0.0.0/24"),), (ip_network("::/0"), ip_network("10.0.1.7/32"))])
     users = st.sampled_from([frozenset[str](), frozenset({"jo"}), frozenset({"al", "ed"})])
     ports = st.sampled_from([frozenset[int](), frozenset[int](), frozenset({8080}), frozenset({8081, 1})])
-    one = st.builds(Group, st.just(""), uses.map(tuple), group_settings(), networks=networks, users=users, ports=ports)
+    one = st.tuples(uses.map(tuple), group_settings(), st.just({}), networks, users, ports)
     return st.lists(one, max_size=3).map(
-        lambda some: tuple(replace(group, name=f"group {number}") for number, group in enumerate(some))
+        lambda some: tuple(Group(f"group {number}", *group) for number, group in enumerate(some))
     )
 
 
@@ -812,7 +812,7 @@ PUPIL, OTHER = Client("10.0.0.7"), Client("10.0.0.8")
 def lifting(engine: Engine, *grants: tuple[str, str], how: str = "code", **policy: object) -> Engine:
     """The engine, and the pupil's grants of a minute, each a scope and a target."""
     made = [Grant(n, *grant, PUPIL.address, SOON, how, "", 0.0) for n, grant in enumerate(grants, 1)]
-    return Engine(replace(engine.policy, **policy), engine.index, overrides=Granted(made))  # type: ignore[arg-type]
+    return Engine(engine.policy._replace(**policy), engine.index, overrides=Granted(made))  # type: ignore[arg-type]
 
 
 def test_a_grant_is_for_its_client_and_its_time() -> None:
@@ -1094,14 +1094,14 @@ def test_a_connection_that_need_not_be_decrypted_is_decided_as_each_request_in_i
     )
     arrived = [data.draw(spellings(parts)) for parts in given.requested]
     arrived += [
-        replace(connection(parts.host or b""), target=b"/" + parts.join().split(b"/", 3)[3])
+        connection(parts.host or b"")._replace(target=b"/" + parts.join().split(b"/", 3)[3])
         for parts in given.requested
     ]
     for now in (data.draw(st.sampled_from(MOMENTS)), data.draw(st.sampled_from(MOMENTS))):
         client = data.draw(st.sampled_from(CLIENTS))
         for request in arrived:
             outer = connection(*request.hosts, port=request.port)
-            within = replace(request, scheme=b"https")
+            within = request._replace(scheme=b"https")
             decision = engine.decide(within, now, client)
             if engine.why_decrypt(outer, now, client) is None and within.fault is None and decision.fault is None:
                 relayed = engine.decide_host(outer, now, client)
@@ -1124,7 +1124,7 @@ def test_the_reasons_to_decrypt_a_connection() -> None:
     )
     always = AlwaysDecrypted(frozenset([(b"other.example", True)]), categories=frozenset(["hrn://c.example/cdn"]))
     settings = GroupSettings(values={"safe-search": {"google": "strict", "bing": "off"}}, always_decrypted=always)
-    engine = Engine(replace(engine.policy, settings=settings), engine.index)
+    engine = Engine(engine.policy._replace(settings=settings), engine.index)
     page, paths, address = "the page is to be shown: ", "there are rules for paths on ", "it goes to an address: "
     reasons = {
         (b"good.example",): None,
@@ -1157,7 +1157,7 @@ def test_without_pages_what_is_blocked_is_decrypted_only_if_something_inside_cou
         "rules: [blocked.example, part.example, {expression: part.example/ok, action: allow},"
         " {expression: warned.example, action: warn}]"
     )
-    policy = replace(engine.policy, settings=GroupSettings(decrypt="without-pages"))
+    policy = engine.policy._replace(settings=GroupSettings(decrypt="without-pages"))
     engine = Engine(policy, engine.index)
     reasons = {
         b"blocked.example": None,
@@ -1186,7 +1186,7 @@ def test_what_cannot_be_seen_through_has_everything_decrypted_where_its_layer_is
         told = engine.why_decrypt(connection(b"good.example"))
         assert (told and told.endswith(why or "-")) is (why and True), text
         free = Group("free", (LayerUse("first"),), GroupSettings(), ports=frozenset({1}))
-        engine = Engine(replace(engine.policy, groups=(free,)), engine.index)
+        engine = Engine(engine.policy._replace(groups=(free,)), engine.index)
         assert engine.why_decrypt(connection(b"good.example"), client=Client(port=1)) is None
         blocks = host[:8] in text or sealed in text
         assert engine.decide_host(connection(b"www.bad.example")).action is (Action.BLOCK if blocks else Action.PASS)
@@ -1206,7 +1206,7 @@ def test_what_a_grant_opens_is_decrypted_whatever_another_name_is_allowed_by(hos
     rules = "rules: [h.example, {expression: free.example, action: allow}]"
     engine = lifting(engine_of(rules), ("url", "https://h.example/"))
     asked = connection(*hosts)
-    assert engine.decide(replace(asked, target=b"/other"), NOW, PUPIL).action is Action.BLOCK
+    assert engine.decide(asked._replace(target=b"/other"), NOW, PUPIL).action is Action.BLOCK
     assert engine.why_decrypt(asked, NOW, PUPIL) == "a temporary unblock may be for less than its host"
 
 
@@ -1228,7 +1228,7 @@ def filtering(*layers: str, unknown: Action = Action.PASS, default: str = "") ->
 
 
 def request_with(url: str, told: StatedContext | None = _SCRIPT) -> Request:
-    return replace(request_of(url), context=told)
+    return request_of(url)._replace(context=told)
 
 
 @each_row(
@@ -1358,13 +1358,13 @@ def test_a_url_that_too_many_filters_would_be_compared_with_cannot_be_read() -> 
     for request in (
         many,
         request_with(many.url.decode().replace("/w0x", "/%61/../w0x;x=1/")),
-        replace(many, hosts=(b"a.example", b"c.example")),
+        many._replace(hosts=(b"a.example", b"c.example")),
     ):
         decision = engine.decide(request)
         assert (decision.action, decision.winner) == (Action.BLOCK, None)
         assert "too many filters of list0 would have to be compared" in str(decision)
     assert lifting(engine, ("host", "a.example")).decide(many, NOW, PUPIL).action is Action.BLOCK
-    engine.policy = replace(engine.policy, unparsable=Action.PASS)
+    engine.policy = engine.policy._replace(unparsable=Action.PASS)
     assert engine.decide(many).action is Action.BLOCK
     blocked = request_with(many.url.decode().replace("a.example", "b.example"))
     assert engine.decide(blocked).action is Action.BLOCK

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hushlist.core.policy.group_table import GroupTable
-from hushlist.core.policy.groups import NOBODY, Client, Group, GroupSettings
+from hushlist.core.policy.groups import NOBODY, Client, ClientConditions, Group, GroupSettings
 
 EVERYBODY = Group("default", (), GroupSettings())
 #: few numbers, so that networks overlap, are neighbours, and begin and end where all addresses do
@@ -45,4 +45,4 @@ def test_the_first_group_that_fits_is_used(groups: Sequence[Group], clients: Seq
     groups = [*groups, EVERYBODY]
     table = GroupTable(groups)
     for client in clients:
-        assert table.group(client) is next(group for group in groups if group.fits(client))
+        assert table.group(client) is next(group for group in groups if ClientConditions(*group[4:]).fits(client))

@@ -1,6 +1,5 @@
 """Who is in which group, and what holds for it."""
 
-from datetime import UTC
 from ipaddress import ip_network
 from pathlib import Path
 
@@ -12,8 +11,8 @@ from hushlist.core.policy.groups import (
     NOBODY,
     SETTINGS_KEYS,
     Client,
+    ClientConditions,
     Group,
-    GroupSettings,
     LayerUse,
     read_group,
     read_settings,
@@ -32,10 +31,10 @@ EXPECTED = "expected an address such as 192.168.1.7, or a network such as 192.16
 HOST_BITS = "some of its bits are behind the prefix: the network is 10.0.0.0/24"
 
 
-def group(*networks: str, users: set[str] | None = None, ports: set[int] | None = None) -> Group:
+def group(*networks: str, users: set[str] | None = None, ports: set[int] | None = None) -> ClientConditions:
     found = tuple(map(ip_network, networks))
     named = frozenset(users or ())
-    return Group("g", (), GroupSettings(), networks=found, users=named, ports=frozenset(ports or ()))
+    return ClientConditions(networks=found, users=named, ports=frozenset(ports or ()))
 
 
 @each_row(
@@ -79,7 +78,9 @@ def group(*networks: str, users: set[str] | None = None, ports: set[int] | None 
         (group("10.0.0.0/24", users={"jo"}, ports={80}), Client("10.0.0.7", "jo", 81), False),
     ],
 )
-def test_conditions_of_different_kinds_must_all_fit_of_one_kind_any(one: Group, client: Client, fits: bool) -> None:
+def test_conditions_of_different_kinds_must_all_fit_of_one_kind_any(
+    one: ClientConditions, client: Client, fits: bool
+) -> None:
     assert one.fits(client) is fits
 
 
@@ -109,7 +110,8 @@ def read(text: str, everybody: str = "{mode: block}") -> tuple[Group, list[str]]
     for_all, node = read_document(everybody.encode(), report), read_document(text.encode(), report)
     assert for_all is not None
     assert node is not None
-    reading = Reading(Path("p"), report, {}, UTC, schedules, layers=tuple(map(Layer, LAYERS)))
+    reading = Reading(Path("p"), report)
+    reading.schedules, reading.layers = schedules, tuple(map(Layer, LAYERS))
     settings = read_settings(
         MappingReader(for_all, names_of((*SETTINGS_KEYS, *reading.table.rows("group"))), report), reading
     )
@@ -128,8 +130,8 @@ def test_a_group_says_who_is_in_it() -> None:
 def test_a_network_of_mapped_addresses_is_one_of_ipv4() -> None:
     found, errors = read("{name: g, clients: ['::ffff:10.0.0.0/120']}")
     assert (errors, found.networks) == ([], (ip_network("10.0.0.0/24"),))
-    assert found.fits(Client("::ffff:10.0.0.7"))
-    assert found.fits(Client("10.0.0.7"))
+    assert ClientConditions(found.networks).fits(Client("::ffff:10.0.0.7"))
+    assert ClientConditions(found.networks).fits(Client("10.0.0.7"))
 
 
 def test_a_group_s_keys_come_before_everybody_s_and_categories_are_merged_by_name() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from ipaddress import ip_network
 from itertools import product
 
@@ -13,13 +12,13 @@ from hushlist.core.policy.reach import ALL_CLIENTS, Reach
 from unit.rows import each_row
 
 _BLANK = Group("", (), GroupSettings())
-REST = replace(_BLANK, name="default")
-ROOM = replace(_BLANK, name="room", networks=(ip_network("10.7.2.0/24"), ip_network("fd00:7b::/64")))
-DESK = replace(_BLANK, name="desk", networks=(ip_network("10.7.2.9/32"),))
-PUPILS = replace(_BLANK, name="pupils", users=frozenset({"jo", "kim"}))
-STAFF = replace(_BLANK, name="staff", users=frozenset({"eva"}), networks=(ip_network("10.7.2.0/25"),))
-TABLETS = replace(_BLANK, name="tablets", devices=frozenset({"tablet 1", "jo's"}))
-DOOR = replace(_BLANK, name="door", ports=frozenset({8081}))
+REST = _BLANK._replace(name="default")
+ROOM = _BLANK._replace(name="room", networks=(ip_network("10.7.2.0/24"), ip_network("fd00:7b::/64")))
+DESK = _BLANK._replace(name="desk", networks=(ip_network("10.7.2.9/32"),))
+PUPILS = _BLANK._replace(name="pupils", users=frozenset({"jo", "kim"}))
+STAFF = _BLANK._replace(name="staff", users=frozenset({"eva"}), networks=(ip_network("10.7.2.0/25"),))
+TABLETS = _BLANK._replace(name="tablets", devices=frozenset({"tablet 1", "jo's"}))
+DOOR = _BLANK._replace(name="door", ports=frozenset({8081}))
 
 USERS = (None, "jo", "kim", "eva", "nobody")
 ADDRESSES = ("10.7.2.5", "10.7.2.9", "10.7.2.200", "::ffff:10.7.2.5", "fd00:7b::5", "10.9.0.1", "")

@@ -657,9 +657,10 @@ def categories_of(text: str) -> tuple[dict[str, ScheduledAction], list[str]]:
     report = ProblemReport("p")
     node = read_document(f"categories:\n{text}".encode(), report)
     assert node is not None
-    return read_categories(
-        MappingReader(node, ("categories",), report), Reading(Path("policy.yaml"), report, schedules=SCHEDULES)
-    ), list(map(str, report.errors))
+    reading = Reading(Path("policy.yaml"), report)
+    reading.schedules = SCHEDULES
+    found = read_categories(MappingReader(node, ("categories",), report), reading)
+    return found, list(map(str, report.errors))
 
 
 def test_categories_go_by_their_names_in_normal_form() -> None:

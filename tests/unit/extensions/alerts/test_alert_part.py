@@ -217,7 +217,7 @@ def test_what_is_no_decision_is_told_too(
     Person(hushlist, OTHER).get("http://other.example/")
     alerts.happened(REFUSED_CERTIFICATE, Client(PUPIL), "bank.example")
     policy = hushlist.runtime.engine.policy  # type: ignore[union-attr]
-    policy.held[Path("/lists/ads.txt")] = "it lost half of its rules"
+    policy = policy._replace(held={Path("/lists/ads.txt"): "it lost half of its rules"})
     for _ in range(3):
         alerts.watch(policy)
     alerts.step(clock.now)

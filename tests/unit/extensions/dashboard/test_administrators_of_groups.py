@@ -338,7 +338,7 @@ def test_a_group_that_the_policy_has_no_more_gives_nothing(hushlist: Hushlist, t
     engine = hushlist.runtime.engine
     assert engine is not None
     groups = tuple(one for one in engine.policy.groups if one.name != "7b")
-    object.__setattr__(engine.policy, "groups", groups)
+    engine.policy = engine.policy._replace(groups=groups)
     assert tina.call("GET", "/grants")[1]["grants"] == tina.call("GET", "/people")[1]["people"] == []
     assert tina.call("POST", "/grants", {**ORDER, "client": "group:7b"})[0] == 403
     assert tina.call("GET", "/session")[1]["groups"] == tina.call("GET", "/record")[1]["record"] == []

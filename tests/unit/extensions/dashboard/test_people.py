@@ -78,8 +78,9 @@ def test_a_list_that_is_held_back_is_among_it(store: ListStore, browser: Browser
 
 def test_so_is_a_file_that_somebody_has_broken(hushlist: Hushlist, browser: Browser, use: Callable[..., Path]) -> None:
     own = use(FAMILY)
-    assert hushlist.runtime.engine is not None
-    hushlist.runtime.engine.policy.held[own] = "held back: it cannot be read"
+    engine = hushlist.runtime.engine
+    assert engine is not None
+    engine.policy = engine.policy._replace(held={own: "held back: it cannot be read"})
     assert browser.sign_in("vera") == 200
     troubles = browser.call("GET", "/home")[1]["troubles"]
     assert troubles == [{"kind": "held", "name": "own.yaml", "said": "held back: it cannot be read"}]

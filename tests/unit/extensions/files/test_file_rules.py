@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -157,8 +156,8 @@ def test_a_destination_says_nothing_for_what_passes_where_its_client_names_a_hos
 ) -> None:
     policy, errors = read_whole(tmp_path, f"files: {rules}\nlayers: []\n")
     assert errors == []
-    request = replace(
-        request_of(b"https://box.example/a"), hosts=(b"192.0.2.7", b"box.example"), destination=b"192.0.2.7"
+    request = request_of(b"https://box.example/a")._replace(
+        hosts=(b"192.0.2.7", b"box.example"), destination=b"192.0.2.7"
     )
     judgement = judgement_of(engine_of("rules: []").decide_url(b"https://box.example/a"))._replace(request=request)
     assert bool(rules_about(policy.all_groups[-1].settings.of("files"), judgement)) is fits

@@ -8,7 +8,6 @@ import socket
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from threading import Event
 from types import SimpleNamespace
@@ -239,7 +238,7 @@ def test_while_the_store_fails_it_tries_each_five_seconds_and_says_so_once(
 
 def test_it_goes_where_the_policy_says(proxies: Proxies) -> None:
     other = PostgresAddress("postgresql:///other")
-    policy = replace(ENGINE.policy, values={"store": other})
+    policy = ENGINE.policy._replace(values={"store": other})
     proxies.go(lambda: proxies.set(engine=SimpleNamespace(policy=policy, index=ENGINE.index), mode="tag"))
     moved = [("leave", NAME), ("close",), ("open", other), ("beat", 1.0), ("look", 1.0)]
     assert proxies.events == [("open", default_path()), ("beat", 0.0), ("look", 0.0), *moved]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Any
@@ -270,7 +269,7 @@ def test_a_site_is_unblocked_with_what_it_loads(
 def test_a_policy_without_unblocking_goes_by_no_grant_and_one_with_it_does_at_once(tmp_path: Path) -> None:
     runtime = Runtime()
     for extensions, is_there in ((("built-in",), True), (("needs",), False), (("needs", "unblock"), True)):
-        runtime.parts.follow(replace(read_whole(tmp_path, "layers: [{name: own}]")[0], extensions=extensions))
+        runtime.parts.follow(read_whole(tmp_path, "layers: [{name: own}]")[0]._replace(extensions=extensions))
         needs = runtime.part(PageNeeds)
         assert needs is not None
         assert (needs._unblocks is not None) is is_there

@@ -24,7 +24,9 @@ def read(value: str) -> tuple[tuple[Quota, ...], list[str]]:
     report = ProblemReport("p")
     document = read_document(f"quotas: {value}\n".encode(), report)
     assert document is not None
-    found = read_quotas(MappingReader(document, ("quotas",), report), Reading(Path("policy.yaml"), report, zone=BERLIN))
+    reading = Reading(Path("policy.yaml"), report)
+    reading.zone = BERLIN
+    found = read_quotas(MappingReader(document, ("quotas",), report), reading)
     return found, list(map(str, report.errors))
 
 

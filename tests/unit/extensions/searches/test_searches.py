@@ -1,6 +1,5 @@
 """Searches and words in addresses: what is typed has one normal form, whatever a pupil tries, and rules for it hold."""
 
-from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
@@ -204,7 +203,7 @@ def test_which_forms_are_read_or_refused(
 ) -> None:
     head = tutils.treq(method=b"POST", headers=Headers(fields))
     assert sends_form(head.data) is sends
-    request = replace(request_of(b"https://html.duckduckgo.com/html/"), fields=fields)
+    request = request_of(b"https://html.duckduckgo.com/html/")._replace(fields=fields)
     decided = [
         engine.decide(with_form(request, form, frozenset((b"q",)))).action.value for form in (b"q=a", b"q=suicide")
     ]

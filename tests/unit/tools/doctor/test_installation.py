@@ -174,7 +174,7 @@ class TestLists:
         assert "it is a web page" in told
 
     def test_a_file_that_is_held_back_is_told(self, tmp_path: Path) -> None:
-        policy = replace(policy_of(tmp_path, PLAIN), held={tmp_path / "own.hosts": "it is a web page"})
+        policy = policy_of(tmp_path, PLAIN)._replace(held={tmp_path / "own.hosts": "it is a web page"})
         ((about, condition, what),) = self.look(policy, tmp_path)
         assert (about, condition) == ("lists", Condition.WARNING)
         assert "own.hosts" in what
@@ -265,7 +265,7 @@ def test_a_log_that_ends_before_its_days_is_told(tmp_path: Path) -> None:
     database = Database(tmp_path / "log", replace(policy.of("log"), rows=1000))
     database.append([entry_of_fields({"time": time_text(now - 43200)})] * 20, now)
     assert (
-        wrong(examine_log(replace(policy, values={**policy.values, "log": replace(policy.of("log"), rows=1000)}), now))
+        wrong(examine_log(policy._replace(values={**policy.values, "log": replace(policy.of("log"), rows=1000)}), now))
         == []
     )
     database.close()

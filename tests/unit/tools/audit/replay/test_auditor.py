@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import product
 from pathlib import Path
@@ -245,7 +244,7 @@ def test_what_a_report_shows_is_the_record_but_for_who_signed_in(userinfo: bytes
     place = "s", 7, ResourceType.SCRIPT, page, 1e9, client, "POST", 204
     shown = recorded(shown_record(RecordedRequest(b"https://a.example/", *place)._replace(request=asked)))
     assert shown == RecordedRequest(b"https://a.example/", *place)._replace(
-        request=replace(asked, userinfo=None if userinfo is None else HIDDEN, context=shown.context)
+        request=asked._replace(userinfo=None if userinfo is None else HIDDEN, context=shown.context)
     )
 
 
