@@ -7,7 +7,7 @@ import json
 import os
 import socket
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, closing, suppress
+from contextlib import ExitStack, asynccontextmanager, closing, suppress
 from pathlib import Path
 from threading import Thread
 
@@ -122,6 +122,21 @@ def test_a_proxy_that_is_busy_takes_nothing_that_others_can(parent: Parent) -> N
             assert {*await asyncio.gather(*(name_at(port) for _ in range(20)))} == {b"free"}
 
     asyncio.run(run())
+
+
+def test_a_proxy_takes_some_of_the_connections_that_wait_and_leaves_others() -> None:
+    async def run(listener: socket.socket) -> int:
+        server = SharedServer(listener, lambda _reader, writer: writer.close(), 1)
+        server._accept()
+        taken = len(server._beginning)
+        while server.is_busy:
+            await asyncio.sleep(0.01)
+        return taken
+
+    with socket.create_server((LOOPBACK, 0)) as listener, ExitStack() as clients:
+        for _ in range(20):
+            clients.enter_context(socket.create_connection(listener.getsockname()))
+        assert [asyncio.run(run(listener)) for _ in range(4)] == [8, 8, 4, 0]
 
 
 def test_what_comes_while_one_stops_and_the_next_begins_waits_for_that(parent: Parent) -> None:
