@@ -21,7 +21,7 @@ Parameters with several names are written with commas: ``?u,url={url}``.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 
 from hushlist.core.system.late_pattern import late_pattern
@@ -98,11 +98,11 @@ class Form:
             if placeholder not in self.names:
                 raise FormError(f"it has no {{{placeholder}}}, which stands in 'same'")
 
-    # compiled when a host has the form: a run with few of them starts faster
+    # made when a host has the form: a run with few of them starts faster
 
     @cached_property
-    def _hosts(self) -> list[re.Pattern[bytes]]:
-        return [re.compile(_host_pattern(text).encode()) for text in self._host_texts]
+    def _hosts(self) -> list[_HostReader]:
+        return [*map(_host_reader, self._host_texts)]
 
     @cached_property
     def _path(self) -> re.Pattern[bytes]:
@@ -129,7 +129,7 @@ class Form:
 
     def fits_host(self, host: bytes) -> bool:
         """Whether a canonical host is one of the service's."""
-        return any(pattern.fullmatch(host) for pattern in self._hosts)
+        return any(True for _ in self.host_groups(host))
 
     def values(self, host: bytes, targets: Iterable[bytes]) -> Iterator[tuple[str, bytes]]:
         """The address in each target that has one: its placeholder, and it as it stands there."""
@@ -145,15 +145,16 @@ class Form:
 
     def host_groups(self, host: bytes) -> Iterator[dict[str, bytes]]:
         """What stands for the placeholders of its hosts, for the first that fits."""
-        for pattern in self._hosts:
-            if (match := pattern.fullmatch(host)) is not None:
-                yield match.groupdict()
+        for read in self._hosts:
+            if (groups := read(host)) is not None:
+                yield groups
                 return
 
     def _groups(self, of_host: dict[str, bytes], targets: Iterable[bytes]) -> Iterator[dict[str, bytes]]:
         for target in targets:
             path, _, query = (target, b"", b"") if self._takes_query else target.partition(b"?")
-            by_path = self._path.fullmatch(path)
+            begins = path[: len(self.start)].lower() == self.start  # most that do not fit need no expression for it
+            by_path = self._path.fullmatch(path) if begins else None
             if by_path is None:
                 continue
             groups = {**of_host, **by_path.groupdict()}
@@ -180,11 +181,19 @@ class Form:
 _IN_FRONT = bytes((*range(0x21), ord("+"), 0x7F))
 
 
-def _host_pattern(host: str) -> str:
-    before = r"(?:.+\.)?" if host.startswith("*.") else ""
-    host = host.removeprefix("*.")
-    after = rf"\.{_ENDING}" if host.endswith(".*") else ""
-    return before + _pattern(host.removesuffix(".*"), stop=".") + after
+#: from a host to what stands for the placeholders in it; ``None``: it is another host
+_HostReader = Callable[[bytes], "dict[str, bytes] | None"]
+
+
+def _host_reader(text: str) -> _HostReader:
+    bare = text.removeprefix("*.")
+    has_subdomains = bare != text
+    if not {"*", "{"}.intersection(bare):  # as most: an expression would take long to compile
+        name = bare.encode()
+        return lambda host: {} if host == name or (has_subdomains and host.endswith(b"." + name)) else None
+    before, after = r"(?:.+\.)?" if has_subdomains else "", rf"\.{_ENDING}" if bare.endswith(".*") else ""
+    fullmatch = re.compile((before + _pattern(bare.removesuffix(".*"), stop=".") + after).encode()).fullmatch
+    return lambda host: None if (match := fullmatch(host)) is None else match.groupdict()
 
 
 def _pattern(text: str, *, stop: str = "/?") -> str:

@@ -20,6 +20,7 @@ from hushlist.core.match.rule import Action
 from hushlist.core.policy.groups import NOBODY
 from hushlist.core.policy.policy_file import Policy
 from hushlist.core.url.request import Request, canonical_forms, request_of
+from hushlist.extensions.inside.forms import Form
 from hushlist.extensions.inside.inside import InnerAddresses, address, shipped_rows
 from hushlist.tools.squid.helper import AccessList, SquidHelper
 from support.policies import read_whole, write_policy
@@ -277,6 +278,34 @@ def test_every_row_of_the_table_is_tried_here(reading: InnerAddresses) -> None:
             if row.form.fits_host(request.hosts[0]) and any(True for _ in row.form.groups(request.hosts[0], targets)):
                 tried.add(row.form.text)
     assert [row.form.text for row in shipped_rows() if row.form.text not in tried] == []
+
+
+@each_row(
+    ("text", "host", "groups"),
+    [
+        ("a.example", "a.example", [{}]),
+        ("a.example", "b.a.example", []),
+        ("*.a.example", "a.example", [{}]),
+        ("*.a.example", "c.b.a.example", [{}]),
+        ("*.a.example", "ba.example", []),
+        ("a.example|{id}.a.example", "b.a.example", [{"id": b"b"}]),
+        ("{id}.a.example|*.a.example", "c.b.a.example", [{}]),
+        ("i*.a.example", "i1.a.example", [{}]),
+        ("*.a.*", "b.a.co.uk", [{}]),
+        ("a.*", "a.example", []),
+    ],
+)
+def test_a_form_says_what_stands_for_the_placeholders_of_its_hosts(
+    text: str, host: str, groups: list[dict[str, bytes]]
+) -> None:
+    form = Form(f"{text}/x/{{url}}")
+    assert [*form.host_groups(host.encode())] == groups
+    assert form.fits_host(host.encode()) is bool(groups)
+
+
+@each_row("path", ["/X/http://h.example", "/x/http://h.example"])
+def test_a_path_of_a_form_has_letters_of_either_case(path: str) -> None:
+    assert [*Form("a.example/x/{url}").values(b"a.example", [path.encode()])] == [("url", b"http://h.example")]
 
 
 @each_row("carrier", CARRIERS)
