@@ -94,6 +94,8 @@ class Engine:
         #: what rules say about whole hosts; and what finds the group of a client
         self.hosts = KnownHosts(policy, index, overrides, self.readings)
         self.group = self.hosts.group
+        #: the hosts of everybody at every moment, if nobody's differ
+        self._of_all = self.hosts.only if overrides is None else None
         self._forms = FormDecider(policy, index, self._checks, redirect_memory, confirmations)
         #: whether no rule depends on more than checks do, and on the canonical forms of a path
         self._is_simple = not (index.has_urls or index.has_uris) and redirect_memory is None
@@ -119,7 +121,7 @@ class Engine:
         The policy's ``unparsable`` decides a request that cannot be read; one that is too long, or takes too much, is
         blocked. ``group`` is the client's, if it is known. ``is_settled``: all was asked that it needs (``Confirmer``).
         """
-        hosts = self.hosts.of_group(client, now, group)
+        hosts = self._of_all or self.hosts.of_group(client, now, group)
         # a hashed URI may fit any request, so that no host decides at once
         is_quick = not (self.index.has_uris or request.others or request.leads)
         decision = self._at_once(request, hosts) if is_quick else None
@@ -152,7 +154,7 @@ class Engine:
         plain = PLAIN_URL.match(url) if is_quick else None
         if plain is not None:
             try:
-                known_host = self.hosts.of_group(client, now).by_name[plain[2]]
+                known_host = (self._of_all or self.hosts.of_group(client, now)).by_name[plain[2]]
                 decision = known_host.decision or self._below(known_host, url, plain.end())
                 if decision is not None and (self._overrides is None or decision.action not in STOPPING):
                     return decision.of(url)
