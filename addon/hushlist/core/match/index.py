@@ -222,6 +222,8 @@ class Index(IndexFile):
         self._suffixes_of = suffixes_with_top_level if has_top_level else host_suffixes
         self._has_standard_hosts = self._deepest_host == DEEPEST_HOST and not has_top_level
         self._has_hashes = self.directory.has_hashes or len(self._tables) > 1
+        #: whether more may fit a host than rules in the clear
+        self._has_more_for_hosts = bool(self._has_hashes or self._ranges or self.filters)
 
     def _line_numbers(self) -> Callable[[int, int], int] | None:
         """From a part and the number of a line when it was read to its number now; ``None`` if none has changed."""
@@ -292,6 +294,14 @@ class Index(IndexFile):
         """The rules for a whole canonical host, and where paths must be looked up."""
         whole = self._suffixes_of(name, self._deepest_host, b"/")
         rows = self._rows(whole)
+        if not rows and not self._has_more_for_hosts:
+            return _NOTHING
+        if self._has_more_for_hosts or GUIDE in [row.terms for _, row in rows]:
+            return self._on_guided_host(name, whole, rows)
+        return Host(tuple(self._matches(rows, whole)), (), name=name)
+
+    def _on_guided_host(self, name: bytes, whole: Sequence[bytes], rows: Sequence[tuple[bytes, TableRow]]) -> Host:
+        """``on_host`` where paths may have to be looked up, or more than rules in the clear."""
         has_hashes = self._has_hashes
         address = None if self._ranges is None else parse_address(name)
         of_filters: list[Match] = []

@@ -152,7 +152,7 @@ def test_a_host_has_one_guide_whatever_the_number_of_its_paths_and_parts() -> No
     assert guides(index) == 2
     assert +duplicates_of(merged) == {}
     assert len(index) == 6
-    assert [index.on_host(host).guided for host in (b"h.a", b"h.b", b"a")] == [[b"h.a"], [], ()]
+    assert [index.on_host(host).guided for host in (b"h.a", b"h.b", b"a")] == [[b"h.a"], (), ()]
 
 
 @each_row(
