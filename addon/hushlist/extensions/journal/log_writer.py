@@ -41,6 +41,8 @@ MOST_OCTETS = 16 << 20
 _BATCH = 256
 #: seconds to wait for more records after the first
 GATHER = 0.1
+#: seconds between two additions to the numbers of requests, of which many are of the same client
+COUNT = 2.0
 #: seconds until a failed write is tried again, at first and at most
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 5.0
 #: seconds between two removals of old records
@@ -198,7 +200,7 @@ class LogWriter:
         self._wake, self._hurry, self._closing = threading.Event(), threading.Event(), threading.Event()
         self._sender = None if settings.to is None else DatabaseSender(settings.to, folder, settings, clock)
         self._database = Database(folder, settings)
-        self._counts = RequestCounts()
+        self._counts, self._count_at = RequestCounts(), 0.0
         #: what ends the log first, of all that was told
         self._noted_ends = set[str]()
         sinks = (LineFiles(folder, settings), self._database) if self._sender is None else (self._sender.spool,)
@@ -297,7 +299,7 @@ class LogWriter:
     def _run(self) -> None:
         is_last = False
         while not is_last:
-            self._wake.wait(min(outlet.due_in(time.monotonic()) for outlet in self._own_outlets))
+            self._wake.wait(self._due_in(time.monotonic()))
             self._hurry.wait(GATHER)
             self._wake.clear()  # before: what is set from now on is seen in the next step
             is_last = self._closing.is_set()
@@ -307,6 +309,11 @@ class LogWriter:
                 logger.exception("hushlist: the log failed")
         for outlet in self._own_outlets:
             outlet.close()
+
+    def _due_in(self, now: float) -> float:
+        """Seconds until there is work without a new record."""
+        due = min(outlet.due_in(now) for outlet in self._own_outlets)
+        return due if self._counts.is_done else min(due, max(0.0, self._count_at - now))
 
     def _step(self, *, at_once: bool) -> None:
         records = [self._queue.popleft() for _ in range(len(self._queue))]
@@ -327,7 +334,9 @@ class LogWriter:
         now, moment = time.monotonic(), self._clock()
         for outlet in self._own_outlets:
             outlet.push(now, moment, at_once=at_once)
-        self._write_counts()
+        if now >= self._count_at or self._hurry.is_set():
+            self._count_at = now + COUNT
+            self._write_counts()
         self._out += len(records)
         figures = self.figures
         if figures is not None and figures.ends not in {"", *self._noted_ends}:

@@ -32,6 +32,7 @@ from hushlist.extensions.journal.log_identifiers import keep_key
 from hushlist.extensions.journal.log_keys import LoggedClients, LoggedQueries, LoggedRequests, LogSettings
 from hushlist.extensions.journal.log_record import Privacy
 from hushlist.extensions.journal.log_writer import LogWriter
+from support.waiting import wait_until
 from unit.extensions.journal.samples import EVE, fill, lines_of, record
 
 DAY = 24 * 60 * 60
@@ -68,7 +69,30 @@ def references_of(folder: Path) -> list[object]:
     return [fields["reference"] for fields in lines_of(folder)]
 
 
+def number_of_requests(folder: Path) -> int:
+    """How many SQLite has counted."""
+    with closing(sqlite3.connect(folder / DATABASE)) as connection:
+        ((number,),) = connection.execute("SELECT sum(number) FROM counts")
+    return int(number)
+
+
 # -- what is written ---------------------------------------------------------------------------------------------------
+
+
+def test_requests_are_counted_less_often_than_records_are_written(
+    folder: Path, journal: LogWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "COUNT", 0.2)
+    fill(journal, record())
+    journal.write(record(number=1))
+    wait_until(lambda: number_of_requests(folder) == 2)  # no other record comes
+    monkeypatch.setattr(module, "COUNT", 3600.0)
+    fill(journal, record(number=2))
+    journal.write(record(number=3))
+    wait_until(lambda: len(rows_of(folder)) == 4)
+    assert number_of_requests(folder) == 3
+    assert journal.close()
+    assert number_of_requests(folder) == 4
 
 
 def test_records_are_lines_and_rows(folder: Path, journal: LogWriter) -> None:
