@@ -7,15 +7,14 @@ hrn: superordinate that has one".
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from functools import partial
-from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from hushlist.core.decide.decision import BY_CATEGORY, STOPPING, VIA_CATEGORY, Decision, decide, decides, is_exception
 from hushlist.core.decide.verdict import NO_BLOCKS, Blocks
-from hushlist.core.match.rule import FINAL, Action, Anything, Expression, ExpressionHash, Rule, Scope, Terms
+from hushlist.core.match.rule import FINAL, Action, Anything, ExpressionHash, Rule, Scope, Terms
 from hushlist.core.match.rule_match import Match
 from hushlist.core.policy.groups import DEFAULT_LAYER, Group
 from hushlist.core.policy.scheduled_action import ScheduledAction
@@ -27,8 +26,7 @@ if TYPE_CHECKING:
 
 #: less specific than an address range of no bits
 _LEAST = (-2, 0)
-_MOST_CATEGORIES = _MOST_TERMS = 1 << 12
-_specificity = attrgetter("specificity")
+_MOST_CATEGORIES = 1 << 12
 
 #: the action that holds now, who says so, and until when
 _Said = tuple[Action | None, ScheduledAction | None, datetime | None]
@@ -97,8 +95,6 @@ class EffectivePolicy:
         self.until = _first(*changes.values())
         #: of the schedules that rules name, those that are on -> until when
         self._on = {schedule.name: said.changes[schedule.name] for schedule in named if schedule.is_on(now)}
-        #: terms of rules in the clear that alone decide as they are
-        self._unchanged: set[tuple[type, Terms]] = set()
         #: the decision if no rule fits
         self.nothing = self.decide(())
 
@@ -115,21 +111,12 @@ class EffectivePolicy:
             return False
         return self.layers.index(winner.rule.terms.layer) < self.layers.index(layer)
 
-    def decide(self, matches: Sequence[Match]) -> Decision:
+    def decide(self, matches: Iterable[Match]) -> Decision:
         """The decision that the matches lead to."""
-        kinds = {(type(match.rule.pattern), match.rule.terms) for match in matches}
-        if len(kinds) == 1 and kinds <= self._unchanged:  # as for most hosts
-            ordered = tuple(sorted(matches, key=_specificity, reverse=True))
-            return Decision(ordered[0].rule.terms.action, None, ordered, ordered[0], group=self.group.name)
         counted = [as_said for match in matches if (as_said := self._as_policy_says(match)) is not None]
         if self._default is not None:
             counted.append(self._default)
-        decision = decide(self.layers, counted, self.group.name)
-        if len(matches) == len(decision.matches) == 1 and decision.winner is matches[0]:
-            if len(self._unchanged) >= _MOST_TERMS:
-                self._unchanged.clear()
-            self._unchanged.update(kind for kind in kinds if kind[0] is Expression)
-        return decision
+        return decide(self.layers, counted, self.group.name)
 
     @property
     def allows_categories(self) -> bool:

@@ -10,7 +10,7 @@ from hushlist.core.decide.decision import Decision
 from hushlist.core.decide.effective_policy import EffectivePolicy
 from hushlist.core.lists.list_source import ProblemReport
 from hushlist.core.lists.yaml_nodes import MappingReader, YamlNode
-from hushlist.core.match.rule import Action, Expression, ExpressionHash, FilterPattern, Pattern, Rule, Terms
+from hushlist.core.match.rule import Action, Expression, ExpressionHash, Pattern, Rule, Terms
 from hushlist.core.match.rule_match import Match
 from hushlist.core.policy.groups import Group, GroupSettings, LayerUse
 from hushlist.core.policy.recurrence import RecurringDates, RecurringSpans, Schedule
@@ -25,13 +25,6 @@ NOON, TICK = datetime(2026, 12, 24, 12, tzinfo=UTC), timedelta.resolution
 NINE, TEN, SIX = (datetime(2026, 12, 24, hour, tzinfo=UTC) for hour in (21, 22, 18))
 GAMES = "hrn://c.example/web/games"
 FULL, PREFIX = ExpressionHash(b"x" * 32), ExpressionHash(b"x" * 31)
-
-
-class Filter(FilterPattern):
-    """A filter, or an exception."""
-
-    def __init__(self, is_exception: bool) -> None:
-        self.is_exception = is_exception
 
 
 def match(
@@ -130,26 +123,6 @@ def test_a_hash_prefix_is_never_turned_into_an_allowance(pattern: Pattern, actio
         Action.ALLOW if action is Action.ALLOW else Action.BLOCK
     )
     assert one.allows(match(pattern=pattern)) is (action is Action.ALLOW)
-
-
-@each_row("said", [{}, {"c": timed(Action.ALLOW)}, {"c": timed(Action.WARN, NIGHT)}])
-@each_row("default", [None, timed(Action.BLOCK)])
-@each_row("action", list(Action))
-def test_what_was_decided_before_changes_no_decision(
-    said: dict[str, ScheduledAction], default: ScheduledAction | None, action: Action
-) -> None:
-    shorter = match(action)._replace(expression=b"example/", specificity=(7, 1))
-    others = [
-        match(Action.ALLOW),
-        match(Action.TAG),
-        match(category=None),
-        *(match(action, pattern=pattern) for pattern in (PREFIX, Filter(False), Filter(True))),
-    ]
-    every = [[], [match(action)], [shorter, match(action)], *([one] for one in others)]
-    every += ([shorter, one, match(action)] for one in others)
-    used = view(default=default, **said)
-    for matches in (*every, *every):
-        assert used.decide(matches) == view(default=default, **said).decide(matches)
 
 
 def test_a_match_tells_what_in_the_policy_decided() -> None:
