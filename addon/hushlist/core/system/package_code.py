@@ -12,16 +12,18 @@ import os
 import struct
 import sys
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.util import MAGIC_NUMBER, cache_from_source, spec_from_file_location
 from pathlib import Path
 from types import CodeType, ModuleType
+from typing import IO
 
 from hushlist.core.system.files import source_files
+from hushlist.core.system.platform import read_at
 
 #: not resolved: where a link leads to the package, and is changed, that is another package
 PACKAGE = Path(__file__).parent.parent.parent
@@ -120,7 +122,7 @@ class _KeptModule(SourceFileLoader):
 
     def __init__(self, name: str, path: Path) -> None:
         super().__init__(name, str(path))
-        self._octets = b""
+        self._read: Callable[[], bytes] = bytes
 
     def keep(self) -> None:
         """Read the module.
@@ -128,7 +130,7 @@ class _KeptModule(SourceFileLoader):
         Raises:
             Exception: it cannot be read or compiled.
         """
-        self._octets = zlib.compress(self._compiled() or marshal.dumps(super().get_code(self.name)), 1)
+        self._read = KEPT.put(zlib.compress(self._compiled() or marshal.dumps(super().get_code(self.name)), 1))
 
     def _compiled(self) -> bytes | None:
         """What Python has kept of this very file, compiled; to load it, and drop it, would leave memory in use.
@@ -143,13 +145,13 @@ class _KeptModule(SourceFileLoader):
         return None
 
     def get_code(self, fullname: str) -> CodeType:
-        code: CodeType = marshal.loads(zlib.decompress(self._octets))  # noqa: S302  we wrote it, into our own memory
+        code: CodeType = marshal.loads(zlib.decompress(self._read()))  # noqa: S302  we wrote it, where only we do
         return code
 
     def exec_module(self, module: ModuleType) -> None:
         super().exec_module(module)
         KEPT.loaders.pop(self.name, None)
-        self._octets = b""
+        self._read = bytes
 
 
 class _KeptModules(MetaPathFinder):
@@ -157,6 +159,21 @@ class _KeptModules(MetaPathFinder):
 
     def __init__(self) -> None:
         self.loaders: dict[str, _KeptModule] = {}
+        self._file: IO[bytes] | None = None
+
+    def put(self, octets: bytes) -> Callable[[], bytes]:
+        """Write octets into a file without a name, which takes no memory of the process; returns what reads them.
+
+        They stay in memory where no such file can be written.
+        """
+        from tempfile import TemporaryFile  # commands start faster without it
+
+        with suppress(OSError):
+            self._file = self._file or TemporaryFile(buffering=0)  # noqa: SIM115  it stays open
+            start = self._file.seek(0, os.SEEK_END)
+            if self._file.write(octets) == len(octets):
+                return partial(read_at, self._file.fileno(), len(octets), start)
+        return lambda: octets
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -171,8 +188,8 @@ KEPT = _KeptModules()
 def keep_rooms(rooms: frozenset[str]) -> list[str]:
     """Keep every module of these packages of ours that is not loaded, for whoever imports it later.
 
-    So none is missing then, or of another version; and until then, a module takes a fifth of the memory that it would
-    take when it is loaded. Returns what could not be kept, and why.
+    So none is missing then, or of another version; and until then, a module takes next to no memory. Returns what could
+    not be kept, and why.
     """
     faults = []
     if KEPT not in sys.meta_path:
