@@ -20,7 +20,6 @@ from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.util import MAGIC_NUMBER, cache_from_source, spec_from_file_location
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import IO
 
 from hushlist.core.system.files import source_files
 from hushlist.core.system.platform import read_at
@@ -159,7 +158,7 @@ class _KeptModules(MetaPathFinder):
 
     def __init__(self) -> None:
         self.loaders: dict[str, _KeptModule] = {}
-        self._file: IO[bytes] | None = None
+        self._descriptor: int | None = None
 
     def put(self, octets: bytes) -> Callable[[], bytes]:
         """Write octets into a file without a name, which takes no memory of the process; returns what reads them.
@@ -169,10 +168,12 @@ class _KeptModules(MetaPathFinder):
         from tempfile import TemporaryFile  # commands start faster without it
 
         with suppress(OSError):
-            self._file = self._file or TemporaryFile(buffering=0)  # noqa: SIM115  it stays open
-            start = self._file.seek(0, os.SEEK_END)
-            if self._file.write(octets) == len(octets):
-                return partial(read_at, self._file.fileno(), len(octets), start)
+            if self._descriptor is None:
+                with TemporaryFile() as file:
+                    self._descriptor = os.dup(file.fileno())
+            start = os.lseek(self._descriptor, 0, os.SEEK_END)
+            if os.write(self._descriptor, octets) == len(octets):
+                return partial(read_at, self._descriptor, len(octets), start)
         return lambda: octets
 
     def find_spec(
