@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from hushlist.core.decide.engine import Engine
+from hushlist.core.url.request import Request
 
 _decide = Engine.decide
 
 
-def decide(self: Engine, *args: Any, **kwargs: Any) -> Any:
-    if "explode" in repr((args, kwargs)):
+def decide(self: Engine, request: Request, *args: Any, **kwargs: Any) -> Any:
+    if b"explode" in request.target:
         raise RuntimeError("raised by the test")
-    return _decide(self, *args, **kwargs)
+    return _decide(self, request, *args, **kwargs)
 
 
 Engine.decide = decide
