@@ -14,7 +14,7 @@ def _failing(module: Any, name: str, word: str, error: type[Exception]) -> None:
     original: Callable[..., Any] = getattr(module, name)
 
     def fail(*args: Any, **kwargs: Any) -> Any:
-        if word in repr((args, kwargs)) or any(word in getattr(arg, "path", "") for arg in args):
+        if word in repr((args, kwargs)) or any(word.encode() in getattr(arg, "target", b"") for arg in args):
             raise error("raised by the test")
         return original(*args, **kwargs)
 
