@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -47,8 +47,7 @@ Collect = Callable[[LoadedChunk], CollectedPart]
 CopyOf = Callable[[ListFile, str], Path | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Sources:
+class Sources(NamedTuple):
     """What an index was made of."""
 
     #: the code, and what else all lists depend on
@@ -65,7 +64,7 @@ class Sources:
     updates: int = 0
 
     def to_json(self) -> bytes:
-        return json.dumps(asdict(self)).encode()
+        return json.dumps(self._asdict()).encode()
 
     @classmethod
     def of(cls, index: Index) -> Sources:
@@ -156,8 +155,7 @@ def update_policy(
         [replace(chunked, report=report) for chunked, report in zip(lists, reports, strict=True)],
         rows,
         [Problem(**problem) for problem in sources.left_out],
-        replace(
-            sources,
+        sources._replace(
             lists=described_now,
             of_parts=[*sources.of_parts, *(update.number for update in updates)],
             reports=[report.to_plain() for report in reports],
