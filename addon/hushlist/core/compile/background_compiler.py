@@ -174,7 +174,7 @@ def _start(command: Sequence[str]) -> subprocess.Popen[bytes]:
     process = subprocess.Popen(  # noqa: S603  our own module
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
     )
-    if hasattr(os, "setpriority"):  # not by the process itself: requests would wait while it loads its modules
+    if sys.platform != "win32":  # not by the process itself: requests would wait while it loads its modules
         with suppress(OSError):  # it may have ended
             os.setpriority(os.PRIO_PROCESS, process.pid, _NICENESS)
     return process
