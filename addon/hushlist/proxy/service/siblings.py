@@ -2,8 +2,8 @@
 say.
 
 The program that starts the proxies, their parent, binds the ports. All proxies take connections from the same sockets,
-a few at a time: who has nothing to do is the first, and what nobody has taken waits for no proxy that is busy, stands
-still or has died.
+a few in each turn of their event loops: who has nothing to do is the first, and what nobody has taken waits for no
+proxy that is busy, stands still or has died. What one has taken waits for it.
 (By SO_REUSEPORT, each would have a socket, and the kernel would give each a share, whatever it does.) A proxy gives the
 sockets up when it stops; the parent keeps them, with the connections that wait there. So a proxy that is started in the
 place of another goes on where that stops, and nothing is lost. It takes nothing before the parent knows that it can
@@ -39,7 +39,7 @@ LONGEST_MESSAGE, MOST_SOCKETS = 1 << 12, 250
 SERVES, BEGIN = "serves", b"begin"
 #: seconds that a proxy waits for the parent, and for another proxy
 _PATIENCE, _ANSWER = 10.0, 1.0
-#: connections that a proxy takes at a time, at most: one by one, each takes a seventh more of the processor
+#: connections that a proxy takes in a turn, at most: one by one, each takes a seventh more of the processor
 _MOST_TAKEN = 8
 #: why a connection that waits cannot be taken: it waits on, so many seconds
 _EXHAUSTED, _REST = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM), 1.0
