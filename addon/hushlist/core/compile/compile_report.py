@@ -8,7 +8,7 @@ and those of hosts that nobody looks at.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from hushlist.core.errors import Problem, number_of
@@ -26,31 +26,36 @@ SECTION = "report"
 class ListReport:
     """The counts of one file; ``read == kept + duplicates + refused``."""
 
-    def __init__(self, source: str, refused: int = 0, detected: str | None = None) -> None:
+    def __init__(
+        self,
+        source: str,
+        *,
+        read: int = 0,
+        kept: int = 0,
+        duplicates: int = 0,
+        refused: int = 0,
+        exceptions: int = 0,
+        too_broad: Iterable[str] = (),
+        detected: str | None = None,
+        opaque: int = 0,
+        below_hosts: int = 0,
+    ) -> None:
         self.source = source
         #: entries
-        self.read = 0
+        self.read = read
         #: rules in the index
-        self.kept = 0
+        self.kept = kept
         #: rules that the file repeats
-        self.duplicates = 0
+        self.duplicates = duplicates
         #: entries that could not become rules
         self.refused = refused
         #: exceptions that were left out; and filters that are too broad without them, the first of each exception
-        self.exceptions = 0
-        self.too_broad: list[str] = []
+        self.exceptions, self.too_broad = exceptions, [*too_broad]
         #: its format, if not its name but its content told it
         self.detected = detected
         #: rules that are hashes which may be of paths, hashed URIs, or network filters that name no host; and rules in
         #: the clear for less than a host; duplicates included
-        self.opaque = self.below_hosts = 0
-
-    @classmethod
-    def of_plain(cls, plain: Mapping[str, Any]) -> ListReport:
-        """The counts in a report as JSON; ``KeyError`` if it says not of which file."""
-        report = cls(plain["source"])
-        vars(report).update(plain)
-        return report
+        self.opaque, self.below_hosts = opaque, below_hosts
 
 
 class CompileReport(NamedTuple):
@@ -68,7 +73,7 @@ class CompileReport(NamedTuple):
         """The report in an index; ``IndexFileError`` if there is no readable report."""
         try:
             plain = json.loads(index.section(SECTION))
-            lists = [ListReport.of_plain(row) for row in plain["lists"]]
+            lists = [ListReport(**row) for row in plain["lists"]]
             return cls(lists, [Problem(**row) for row in plain["warnings"]])
         except (LookupError, TypeError, ValueError, RecursionError) as error:
             raise IndexFileError(index.source, f"its report cannot be read: {error}") from error

@@ -288,10 +288,12 @@ class ProblemReport:
     @classmethod
     def of_plain(cls, plain: dict[str, Any]) -> ProblemReport:
         """The reverse of ``to_plain``."""
-        report = cls(plain["source"])
-        counts = {name: _ProblemCount(**plain[name]) for name in _COUNTS}
-        by_reason = {name: {why: _ProblemCount(**count) for why, count in plain[name].items()} for name in _BY_REASON}
-        vars(report).update({**plain, **counts, **by_reason})
+        report = cls(plain["source"], plain["first_line"], keeps_all=plain["keeps_all"])
+        report._skipped = plain["_skipped"]
+        for name in _COUNTS:
+            setattr(report, name, _ProblemCount(**plain[name]))
+        for name in _BY_REASON:
+            setattr(report, name, {why: _ProblemCount(**count) for why, count in plain[name].items()})
         return report
 
 

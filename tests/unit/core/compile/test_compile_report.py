@@ -7,15 +7,14 @@ import pytest
 from hushlist.cli.compile_text import table
 from hushlist.core.compile.compile_report import CompileReport, ListReport
 from hushlist.core.errors import Problem
+from hushlist.core.match.index_file import IndexFileError
 from support.engines import index_of
 
 
 @pytest.fixture
 def report() -> CompileReport:
-    ads = ListReport("ads.hosts", refused=2)
-    ads.read, ads.kept, ads.duplicates = 1_234_567, 1_234_560, 5
-    own = ListReport("a/folder/own.yaml")
-    own.read = own.kept = 3
+    ads = ListReport("ads.hosts", read=1_234_567, kept=1_234_560, duplicates=5, refused=2)
+    own = ListReport("a/folder/own.yaml", read=3, kept=3)
     return CompileReport([ads, own], [Problem("ads.hosts", 7, "a b", "left out: there is white space in it")])
 
 
@@ -32,3 +31,11 @@ def test_an_index_gives_the_report_that_it_holds(report: CompileReport, monkeypa
     index = index_of([])
     monkeypatch.setattr(type(index), "section", lambda _, name: {"report": json.dumps(report.to_plain())}[name])
     assert CompileReport.of(index).to_plain() == report.to_plain()
+
+
+def test_a_report_of_other_counts_cannot_be_read(report: CompileReport, monkeypatch: pytest.MonkeyPatch) -> None:
+    index, plain = index_of([]), report.to_plain()
+    plain["lists"] = [{**row, "covered": 0} for row in plain["lists"]]
+    monkeypatch.setattr(type(index), "section", lambda _, name: {"report": json.dumps(plain)}[name])
+    with pytest.raises(IndexFileError, match="its report cannot be read"):
+        CompileReport.of(index)
